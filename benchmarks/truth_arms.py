@@ -7,6 +7,7 @@ masses off by up to 15 % and centres of mass by up to 10 %, as in a data sheet. 
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, files
 from itertools import pairwise
@@ -138,6 +139,18 @@ SHIPPED = {
 """File of every shipped arm and how the names of its joints begin; empty for all of them."""
 
 
+RECORDED = {"ur10e": "ur10e_mamedov/robot.urdf"}
+"""Arms whose description lies with the public recordings, below ``DYNID_SHARED_DATA`` or ``../shared/data`` beside the repository."""
+
+
+def recorded_arm(name: str) -> Arm:
+    """An arm of :data:`RECORDED`."""
+    folder = Path(os.environ.get("DYNID_SHARED_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+    if not (file := folder / RECORDED[name]).is_file():
+        raise FileNotFoundError(f"{name} needs {file}; set DYNID_SHARED_DATA")
+    return arm_from(name, file, ())
+
+
 def shipped_arm(name: str) -> Arm:
     """An arm of the wheel, its other joints locked at their neutral position."""
     path, begins = SHIPPED[name]
@@ -148,8 +161,12 @@ def shipped_arm(name: str) -> Arm:
     found = next((Path(str(file.locate())) for file in listed if str(file).endswith(path)), None)
     if found is None:
         raise SystemExit(f"example-robot-data has no {path}")
-    whole = pin.buildModelFromUrdf(str(found))
-    kept = tuple(begins.split())
+    return arm_from(name, found, tuple(begins.split()))
+
+
+def arm_from(name: str, file: Path, kept: tuple[str, ...]) -> Arm:
+    """The arm of a URDF file, joints whose names begin otherwise locked at their neutral position."""
+    whole = pin.buildModelFromUrdf(str(file))
     locked = [k for k in range(1, whole.njoints) if kept and not whole.names[k].startswith(kept)]
     model = pin.buildReducedModel(whole, locked, pin.neutral(whole)) if locked else whole
     data = model.createData()
@@ -221,7 +238,7 @@ def own_arm(name: str) -> Arm:
             rod("elbow", STILL, [0.5, 0, 0], mass=2.0, length=0.4),
         )
     else:
-        raise SystemExit(f"no robot '{name}'; known: {', '.join([*SHIPPED, *OWN])}")
+        raise SystemExit(f"no robot '{name}'; known: {', '.join([*SHIPPED, *RECORDED, *OWN])}")
     return Arm(name, bodies)
 
 
@@ -235,6 +252,6 @@ ROBOTS = tuple(name for pair in zip(TUNE, REPORT, strict=True) for name in pair)
 
 def arm_named(name: str) -> Arm:
     """One of :data:`ROBOTS`, with joints of different names."""
-    arm = shipped_arm(name) if name in SHIPPED else own_arm(name)
+    arm = recorded_arm(name) if name in RECORDED else shipped_arm(name) if name in SHIPPED else own_arm(name)
     assert all(a.name != b.name for a, b in pairwise(arm.bodies))
     return arm

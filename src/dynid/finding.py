@@ -213,7 +213,9 @@ class Verdict:
 
     @property
     def files_sentence(self) -> str:
-        """Which files are ready to use, and which joint of the others loses how much."""
+        """Which files are ready to use, and which joint of the others loses how much; a file is no better than its model."""
+        if self.grade == "do not use":
+            return "none of its files is ready to use"
         ready = [one.path for one in self.files if one.ready]
         others = [
             f"{one.path} ({one.worst.name} loses {100.0 * one.worst.loss:.2g} % of its torque)"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
+import subprocess
 import sys
 
 import pytest
@@ -56,8 +58,28 @@ def test_a_pipe_has_100_columns_and_no_colour(capsys: pytest.CaptureFixture[str]
     assert len(told.splitlines()) <= LINES
     assert max(map(len, told.splitlines())) <= 100
     assert "and 4 more" in told
-    assert "2 more findings: --verbose" in told
+    assert "3 more findings: --verbose" in told  # sentences of four lines are whole or not there
+    assert "very bad" in told
+    assert "..." not in told
     assert "more notes: --verbose" in told
+
+
+def test_a_command_in_several_lines_is_one_to_a_shell(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen()
+    words = [
+        "dynid",
+        "identify",
+        "/some/example-robot-data/" + "arm/" * 10 + "arm.urdf",
+        "my log-" + "x" * 120 + ".csv",
+        "--split",
+        "0.65",
+    ]
+    screen.next(shlex.join(words))
+    screen.show()
+    told = capsys.readouterr().out.removeprefix("next: dynid ")
+    assert len(told.splitlines()) > 1
+    heard = subprocess.run(["sh", "-c", f"printf '%s\\n' {told}"], capture_output=True, text=True, check=True).stdout
+    assert heard.splitlines() == words[1:]
 
 
 @pytest.mark.parametrize(

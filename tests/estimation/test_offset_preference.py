@@ -83,3 +83,48 @@ def test_offsets_that_are_told_from_weight_are_left_alone():
     assert len(OffsetPreference.of(base, robot.parameters).columns) == 0
     values = base.base_values(robot.parameters)
     assert base_to_standard(base, values, robot.parameters)["fo1"] == pytest.approx(robot.parameters["fo1"])
+
+
+def noisy(robot: dynid.Robot, true: dict[str, float], noise: float, seed: int, swing: float = 1.0) -> dynid.Samples:
+    """The samples of the demonstration with its joints in a part of their range, torque of other parameters, and noise."""
+    samples = dynid.demo_samples()
+    middle = samples.position.mean(axis=0)
+    q, v, a = middle + swing * (samples.position - middle), swing * samples.velocity, swing * samples.acceleration
+    tau = dynid.inverse_dynamics(robot.with_parameters(true), q, v, a)
+    tau = tau + noise * np.random.default_rng(seed).normal(size=tau.shape)
+    return dynid.Samples(time=samples.time, position=q, velocity=v, acceleration=a, torque=tau)
+
+
+def offsets(robot: dynid.Robot, values: list[float]) -> dict[str, float]:
+    return dict(zip([n for n in robot.parameters.names if n.startswith("fo")], values, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_offsets_within_their_noise_are_none(seed):
+    """In a part of the range an offset is hardly told from weight: without one in truth there is none in the estimate."""
+    robot = dynid.demo_robot()
+    none = offsets(robot, [0.0] * robot.n_dof)
+    robot = robot.with_parameters(robot.parameters.updated(none).as_dict())
+    base = dynid.reduce_to_base(robot)
+    data = dynid.build_regression(robot, noisy(robot, none, 0.5, seed, swing=0.3))
+    found, plain = (dynid.estimate(data, base, dynid.FeasibleSDP(prior=kind, weighted=True)) for kind in ("auto", "scaled"))
+    assert {name: found.standard[name] for name in none} == none
+    assert any(abs(plain.standard[name]) > 0.1 for name in none)  # what noise makes of them where nothing is preferred
+    rows = [k for k, name in enumerate(base.names) if name in none]
+    assert (found.base_values[rows] == 0.0).all()
+    assert (found.sigma[rows] > 0.01).all()  # how poorly they are known is still said
+    assert any("offsets lie within their noise" in note for note in found.notes)
+    true = base.base_values(robot.parameters)
+    assert (np.abs(found.base_values - true) < 4.0 * found.sigma + 1e-9).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_offset_that_shows_leaves_all_of_them_free(seed):
+    robot = dynid.demo_robot()
+    true = offsets(robot, [1.0] + [0.0] * (robot.n_dof - 1))
+    robot = robot.with_parameters(robot.parameters.updated(offsets(robot, [0.0] * robot.n_dof)).as_dict())
+    data = dynid.build_regression(robot, noisy(robot, true, 0.5, seed))
+    found = dynid.estimate(data, dynid.reduce_to_base(robot))
+    assert found.standard["fo1"] == pytest.approx(1.0, abs=0.2)
+    assert all(found.standard[name] != 0.0 for name in true)
+    assert not any("offsets lie" in note for note in found.notes)

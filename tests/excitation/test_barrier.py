@@ -82,19 +82,6 @@ def test_deadline_stops_at_once_with_the_start():
     np.testing.assert_array_equal(point.x, 0.5)
 
 
-def test_the_least_number_of_steps_is_made_after_the_deadline():
-    limits, target = box(), np.full(6, 0.3)
-
-    def function(x):
-        return float(((x - target) ** 2).sum()), 2.0 * (x - target)
-
-    start = Point(np.zeros(6), np.inf)
-    late = inside(function, limits, start, 1e-3, 100, monotonic() - 1.0, 1e-12, least=3)
-    assert late.out_of_time
-    assert late.n_iterations == 3
-    np.testing.assert_array_equal(late.x, inside(function, limits, start, 1e-3, 3, enough=1e-12).x)
-
-
 def test_curvature_that_lost_its_positive_part_is_learnt_anew():
     limits = box()
     target = 0.1 * np.ones(6)

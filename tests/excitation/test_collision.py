@@ -227,11 +227,11 @@ def test_refusals(two_links, tmp_path):
 def test_the_motion_stays_above_the_mounting_plane(tmp_path: Path, shapes: bool) -> None:
     path, out = tmp_path / "arm.urdf", tmp_path / "motion.csv"
     path.write_text(arm_with_hand_urdf(shapes=shapes))
-    down = ("--position", "-2.5:2.5,-1.5:2.2")  # the middle of this range lies in the plane
+    down = ("--position", "-2.5:2.5,-0.5:2.2")  # the middle of this range lies below the plane
     quick = ("--seconds", 2, "--starts", 2, "--period", 5, "--harmonics", 2, "--effects", "none", *down, "-o", out)
     done = dynid("excite", path, *quick)
     assert done.returncode == 0, done.stderr
-    assert "clearance" in done.stdout
+    assert "to ground" in done.stdout
     assert "left_wheel" in done.stdout
 
     def lowest() -> float:
@@ -245,6 +245,27 @@ def test_the_motion_stays_above_the_mounting_plane(tmp_path: Path, shapes: bool)
     assert lowest() < 0.0  # the plane was what kept it up
     none = json.loads(dynid("excite", path, *quick, "--ground", "none", "--json").stdout)
     assert none["smallest_clearance"] is None or "ground" not in none["smallest_clearance"]["pair"]
+
+
+def test_the_smallest_distance_to_each_obstacle_is_that_of_all_poses(tmp_path: Path) -> None:
+    """Poses between those that are looked at are bounded, so what is found is what a look at every pose finds."""
+    path = tmp_path / "arm.urdf"
+    path.write_text(arm_with_hand_urdf(shapes=True))
+    robot = read_robot(path, "none")
+    box = np.eye(4)
+    box[:3, 3] = (0.9, 0.2, 0.2)
+    clearance = clearance_of(robot, ground_m=-1.0, obstacles=[("crate", (0.2, 0.2, 0.2), box)])
+    time = np.linspace(0.0, 3.0, 301)[:, None]
+    q = 0.8 * np.sin(time * np.linspace(1.0, 3.0, robot.n_joints))
+    found, every = clearance.smallest(q), clearance.distances(q)
+    assert {"ground", "crate"} <= set(found)
+    for name, (distance, row, pair) in found.items():
+        mine = [
+            k for k, names in enumerate(clearance.pairs) if (name in names if name else not {"ground", "crate"} & set(names))
+        ]
+        assert pair in mine
+        assert distance == pytest.approx(every[:, mine].min(), abs=1e-12)
+        assert distance == pytest.approx(every[row, pair], abs=1e-12)
 
 
 def read_columns(path: Path) -> np.ndarray:

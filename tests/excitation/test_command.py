@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import dynid
+from cli_program import dynid as dynid_program
 from dynid.cli.verbs.motion import excite
 from dynid.engine import Serial
 from dynid.errors import InputError, UnknownNameError
@@ -27,6 +29,7 @@ from dynid.io.demo import demo_description, demo_robot
 from dynid.io.robots.read import read_robot
 from dynid.option_types import default_of, options_of
 from messages import facts
+from problems import arm_with_hand_urdf
 
 SEARCHES = ("search_excitation", "design_points", "sinusoid_excitation", "actuator_excitation")
 
@@ -214,3 +217,31 @@ def test_the_tool_stays_in_its_room_by_pinocchios_kinematics(arm):
         dynid.design_excitation(robot, keep_in=(0.0, 0.0, 0.6, 1.2, -1.2, 0.8), **quick)
     with pytest.raises(InputError, match="tool room of 'tool, z'"):
         dynid.design_excitation(robot, keep_in=(0.0, 0.0, 9.0, 1.2, 1.2, 0.8), **quick)
+
+
+UNPLAYABLE = {
+    "a box around the base": (("--box", "0,0,0.4,1,1,1"), facts("--box", "100 %")),
+    "a start pose in collision": (("--home", "0,1.4"), facts("--home", "clearance", "ground")),
+    "limits that exclude everything": (("--position", "3:4"), facts("position limit", "pan_joint", "-2.5 to 2.5")),
+    "drives that hold nothing": (("--torque", "0.01"), facts("torque", "lift_joint")),
+    "a speed of nothing": (("--velocity", "0"), facts("velocity", "0", "positive")),
+    "a joint without limits": ((), facts("position limit", "lift_joint", "--position")),
+}
+
+
+@pytest.mark.parametrize("what", UNPLAYABLE)
+@pytest.mark.parametrize("shape", ["fourier", "bspline", "sinusoids", "points"])
+def test_what_no_motion_fits_is_one_sentence_for_every_shape(tmp_path, shape, what):
+    flags, said = UNPLAYABLE[what]
+    urdf = arm_with_hand_urdf(shapes=True)
+    if what == "a joint without limits":
+        at = urdf.index("<limit", urdf.index('name="lift_joint"'))
+        urdf = urdf[:at] + urdf[urdf.index("</joint>", at) :]
+    path, out = tmp_path / "arm.urdf", tmp_path / "m.csv"
+    path.write_text(urdf)
+    quick = () if shape == "sinusoids" else ("--seconds", "2", "--starts", "1")
+    done = dynid_program("excite", path, "--shape", shape, *quick, *flags, "-o", out)
+    assert done.returncode == 2, done.stdout
+    assert re.search(said, done.stderr)
+    assert "Traceback" not in done.stderr
+    assert not out.exists()

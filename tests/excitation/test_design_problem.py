@@ -80,6 +80,30 @@ def test_a_robot_too_weak_for_its_weight_is_told_which_joint(tmp_path: Path) -> 
     assert not (tmp_path / "m.csv").exists()
 
 
+def test_a_motion_led_away_from_another_keeps_every_limit_and_lies_between_it_and_a_random_one():
+    robot = demo_arm()
+    problem = DesignProblem.of(robot, reduce_to_base(robot), FourierShape(5.0, 3), limits_of(robot))
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x = problem.random_start(rng)
+        moved = problem.led_away(x, rng, (0.1, 0.5))
+        assert problem.inside(moved)
+        assert np.abs(moved - x).max() > 0.0
+
+
+def test_a_robot_with_weak_drives_is_told_that_its_motion_is_poor(tmp_path: Path) -> None:
+    path = tmp_path / "arm.urdf"
+    path.write_text(arm_with_hand_urdf(effort=0.5))
+    done = dynid("excite", path, "--seconds", 2, "--starts", 1, "--ground", "none", "-o", tmp_path / "m.csv")
+    assert done.returncode == 0
+    said = " ".join(done.stdout.split())
+    assert "this motion is poor" in said
+    assert "torque (lift_joint): try a longer --period" in said
+    path.write_text(arm_with_hand_urdf())
+    done = dynid("excite", path, "--seconds", 2, "--starts", 1, "--ground", "none", "-o", tmp_path / "m.csv")
+    assert "poor" not in done.stdout
+
+
 def test_sharp_signs_become_smooth_and_others_stay():
     robot = planar_2r()
     widths = tuple((SMOOTH_SIGN * robot.limits("dq_max")).tolist())

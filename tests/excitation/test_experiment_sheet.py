@@ -26,7 +26,8 @@ def test_experiment_sheet(excitation):
         assert text in card
     for name in excitation.robot.joint_names:
         assert name in card
-    assert f"{100.0 * excitation.margins.velocity:.2f} %" in card
+    fastest = next(use for use in excitation.limit_uses if use.name == "velocity")
+    assert f"| velocity | {fastest.limit:.4g} rad/s | {fastest.largest:.4g} rad/s | {100.0 * fastest.share:.1f} % |" in card
 
 
 def test_the_card_says_how_each_controller_records(excitation):

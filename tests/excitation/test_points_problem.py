@@ -24,7 +24,14 @@ def problem():
     robot = planar_2r()
     rows = 12
     found = PointsProblem.of(
-        robot, reduce_to_base(robot), limits_of(robot), rows=rows, stages=(), iterations=5, deadline=np.inf
+        robot,
+        reduce_to_base(robot),
+        limits_of(robot),
+        rows=rows,
+        stages=(),
+        iterations=5,
+        deadline=np.inf,
+        roomy=limits_of(robot).centre,
     )
     return replace(found, share=(0.9, 0.8))
 
@@ -34,6 +41,15 @@ def test_points_keep_within_their_share_of_the_limits(problem):
     q, v = problem.points(10.0 * np.random.default_rng(0).normal(size=n))
     assert (np.abs(q - problem.limits.centre) <= 0.9 * problem.limits.reach + 1e-12).all()
     assert (np.abs(v) <= 0.8 * problem.limits.velocity + 1e-12).all()
+
+
+def test_fewer_positions_lie_nearer_to_the_roomy_pose_and_speeds_leave_room_to_stop(problem):
+    limits = replace(problem.limits, velocity=np.full(2, 1e3))
+    roomy = limits.centre + 0.5 * limits.reach
+    near = replace(problem, limits=limits, roomy=roomy, share=(0.1, 1.0))
+    q, v = near.points(10.0 * np.random.default_rng(0).normal(size=near.n_variables))
+    assert (np.abs(q - roomy) <= 0.15 * limits.reach + 1e-12).all()
+    assert (v**2 <= limits.acceleration * limits.reach * (1.0 + 1e-9)).all()
 
 
 def test_the_gradient_is_that_of_the_value(problem):

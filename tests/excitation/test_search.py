@@ -106,6 +106,24 @@ def test_time_budget_is_kept_and_noted(monkeypatch):
     assert found.condition_number < 1000.0
 
 
+def test_the_first_start_goes_on_after_its_share_of_the_time_but_not_after_the_budget(robot, monkeypatch):
+    problem = DesignProblem.of(robot, reduce_to_base(robot), SHAPE, limits_of(robot))
+    drawn = search.Candidate(0, problem.random_start(np.random.default_rng(0)), np.inf, np.inf, None)
+    clock = SimulatedClock(monkeypatch, 0.1)
+
+    def improved(latest_s):
+        began_s = clock.now_s
+        found = search._improved(problem, drawn, stages_for("condition")[:3], began_s, began_s + latest_s)
+        assert found.cut_off
+        return found, clock.now_s - began_s
+
+    (still, _), (some, some_s), (most, most_s) = (improved(latest_s) for latest_s in (-1.0, 1.0, np.inf))
+    np.testing.assert_array_equal(still.x, drawn.x)
+    assert 1.0 < some_s < 2.0
+    assert 3.0 < most_s < 6.0  # thirty steps, and those that were tried and did not pay
+    assert most.condition < some.condition < still.condition
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_shortest_budget_still_beats_random_motions_and_does_not_depend_on_the_clock(robot, seed):
     motions = [

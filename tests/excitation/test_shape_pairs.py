@@ -262,7 +262,7 @@ def test_meshes_that_must_not_be_opened_are_refused(tmp_path: Path, monkeypatch:
 def test_bodies_without_shapes_are_named(tmp_path: Path) -> None:
     bare = '<inertial mass="1" pos="0 0 .1" diaginertia=".01 .01 .004"/>'
     _, told = usual_clearance(read_robot(mjcf(tmp_path, hand=bare), "none"))
-    assert any("without shapes" in note and note.endswith(": hand") for note in told)
+    assert any("shapes of these bodies are guessed" in note and note.endswith(": hand") for note in told)
 
 
 def test_many_shapes_of_a_link_become_one_hull_that_contains_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,7 +395,7 @@ def test_a_designed_motion_keeps_clear_of_the_table_by_mujocos_distances(tmp_pat
     )
     done = dynid("excite", path, *options, "-o", out)
     assert done.returncode == 0, done.stderr
-    assert "clearance" in done.stdout
+    assert "distance (asked 50 mm)" in done.stdout
     assert "capsule" not in done.stdout
     table = np.genfromtxt(out, delimiter=",", names=True)
     q = np.column_stack([table[f"q{k + 1}"] for k in range(4)])[::10]

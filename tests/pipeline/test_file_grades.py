@@ -70,3 +70,17 @@ def test_a_model_without_rotors_and_offsets_is_ready_in_every_format(tmp_path):
     assert [one.ready for one in found.verdict.files] == [True, True, True]
     assert "ready to use" in found.verdict.sentence
     assert grade_files(found) == found.verdict.files
+
+
+def test_files_of_a_model_that_is_not_to_be_used_are_not_called_ready(tmp_path):
+    """Torque that has nothing to do with the motion: every file holds the estimate, and none is worth anything."""
+    robot = dynid.demo_robot(effects="viscous,coulomb")
+    dynid.write_urdf(robot, tmp_path / "arm.urdf")
+    recording = dynid.demo_recording(robot)
+    log = {"t": recording.time, "q": recording.position, "tau": recording.torque[::-1]}
+    settings = dynid.Settings(method="sdp", cutoff_hz=20.0, effects="viscous,coulomb", split=0.65)
+    verdict = dynid.identify(tmp_path / "arm.urdf", log, settings).verdict
+    assert verdict.grade == "do not use"
+    assert [one.ready for one in verdict.files] == [False, False, False]
+    assert verdict.sentence.endswith("none of its files is ready to use")
+    assert not any(reason.what.startswith("Ready to use") for reason in verdict.reasons)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
+import pinocchio as pin
 import pytest
+import scipy.signal
 from typer.testing import CliRunner
 
 from bench import Bench
@@ -13,10 +16,11 @@ from cli_program import app
 from dynid.apps.payload.load import identify_payload
 from dynid.io.demo import demo_recording
 from dynid.io.logs.read import read_recording, write_recording
+from dynid.io.robots.urdf_write import write_urdf
 from dynid.pipeline.folder import save_result
 from dynid.pipeline.identify import identify
 from dynid.pipeline.options import Settings
-from dynid.pipeline.validate import misread_logs
+from dynid.pipeline.validate import misread_logs, unseen_logs
 
 
 @pytest.fixture(scope="module")
@@ -67,3 +71,36 @@ def test_unseen_logs_of_an_identification_are_looked_into_where_they_are_not_pre
     assert any("degrees.csv: position of joint" in note for note in wrong.notes)
     right = identify(bench.urdf, bench.log, settings, validate_on=[bench.other_log])
     assert not any(bench.other_log.name in note for note in right.notes)
+
+
+def test_errors_of_three_motions_are_those_of_pinocchio_and_scipy(run, bench: Bench, tmp_path: Path) -> None:
+    """Motions A, B and C apart, as in a paper's table: torque by Pinocchio and a friction of our own, the band by SciPy."""
+    logs = [Path(write_recording(demo_recording(bench.truth, seed=k), tmp_path / f"{k}.csv")) for k in (11, 12, 13)]
+    folder = run.save(tmp_path / "run", formats=["json"])
+    told = CliRunner().invoke(app, ["validate", str(folder), *map(str, logs), "--json"])
+    assert told.exit_code == 0, told.stdout
+    answer = json.loads(told.stdout)
+    model = pin.buildModelFromUrdf(str(write_urdf(run.model, tmp_path / "links.urdf").path))
+    data, n, values = model.createData(), run.robot.n_joints, run.model.parameters.as_dict()
+    fv, fc, fo, Ia = (np.array([values[f"{symbol}{j + 1}"] for j in range(n)]) for symbol in ("fv", "fc", "fo", "Ia"))
+    zone = np.asarray(next(one.dead_zone for one in run.robot.effects if one.name == "coulomb"))
+    missed, size = np.zeros(n), np.zeros(n)
+    for log, one in zip(unseen_logs(run, logs).samples, answer["logs"], strict=True):
+        q, v, a = log.position, log.velocity, log.acceleration
+        sign = np.where(np.abs(v) < zone, 0.0, np.sign(v))
+        tau = (
+            np.array([pin.rnea(model, data, *state) for state in zip(q, v, a, strict=True)])
+            + fv * v
+            + fc * sign
+            + fo
+            + Ia * a
+        )
+        low = scipy.signal.butter(4, run.judged_hz, fs=1.0 / np.median(np.diff(log.time)), output="sos")
+        ends = slice(round(0.3 / np.median(np.diff(log.time))), -round(0.3 / np.median(np.diff(log.time))))
+        measured, found = (scipy.signal.sosfiltfilt(low, x, axis=0)[ends] for x in (log.torque, tau))
+        error = ((measured - found) ** 2).sum(axis=0)
+        np.testing.assert_allclose(one["rmse"], np.sqrt(error / len(measured)), rtol=1e-4)
+        assert one["relative_error"] == pytest.approx(np.sqrt(error.sum() / (measured**2).sum()), rel=1e-4)
+        missed, size = missed + error, size + (measured**2).sum(axis=0)
+    assert answer["relative_error"] == pytest.approx(np.sqrt(missed.sum() / size.sum()), rel=1e-4)
+    assert len({round(one["relative_error"], 6) for one in answer["logs"]}) == 3

@@ -90,12 +90,15 @@ def _errors(screen: Screen, run: IdentificationResult) -> None:
 def _files(screen: Screen, run: IdentificationResult, published: Published) -> None:
     """The models that were written, with the unseen error of each and whether it is ready to use."""
     graded = {one.path: one for one in run.verdict.files} if run.verdict is not None else {}
+    useless = run.verdict is not None and run.verdict.grade == "do not use"
     names = [path.name for path in published.files if path.suffix not in (".html",) and path.name != "run.json"]
     told = []
     for name in names:
         own = graded.get(name)
         error = "" if own is None or own.unseen is None else f" {percent(own.unseen)}"
-        ready = "" if own is None else " ready to use" if own.ready else f" NOT ready ({own.worst.name})"
+        ready = (
+            "" if own is None else " ready to use" if own.ready else f" NOT ready{'' if useless else f' ({own.worst.name})'}"
+        )
         told.append(f"{name}{error}{ready}")
     if told:
         error = " (unseen error of each)" if any(one.unseen is not None for one in graded.values()) else ""

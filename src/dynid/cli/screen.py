@@ -7,6 +7,7 @@ option that shows it.
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -18,6 +19,8 @@ LINES = 25
 JOINTS = 8
 """Joints that a screen names; the worst come first."""
 FINDINGS = 3
+WHOLE = 10
+"""Lines that a finding or a note may take: enough for its whole sentence on narrow terminals."""
 NO_END = 1_000_000
 """Lines of a screen that shows everything."""
 _CODES = {"error": "31;1", "do not use": "31;1", "warning": "33", "usable": "33;1", "good": "32;1", "title": "1"}
@@ -35,7 +38,7 @@ def fold(text: str, most: int = 2, indent: int = 0) -> list[str]:
         indent: places that are put before each line.
     """
     plain, width = printable(text), columns() - indent
-    lines = textwrap.wrap(plain, width, subsequent_indent="    ", break_on_hyphens=False) or [""]
+    lines = textwrap.wrap(plain, width, subsequent_indent="    ", break_on_hyphens=False, break_long_words=False) or [""]
     if len(lines) <= most:
         return lines
     kept = lines[:most]
@@ -116,26 +119,38 @@ class Screen:
             text = f"{level}: {what[:1].lower() if what[1:2].islower() else what[:1]}{what[1:]}"
             arrows = [
                 f"  -> {line.strip()}" if k == 0 else f"     {line.strip()}"
-                for k, line in enumerate(self._fold(remedy, indent=5) if remedy else ())
+                for k, line in enumerate(self._fold(remedy, WHOLE, indent=5) if remedy else ())
             ]
-            self._findings.append([*self._coloured(self._fold(text), level), *arrows])
+            self._findings.append([*self._coloured(self._fold(text, WHOLE), level), *arrows])
 
     def remark(self, text: str) -> None:
         """A sentence that is shown where there is room."""
         if wants_notes():
-            self._remarks.append(self._fold(f"note: {text}", 3))
+            self._remarks.append(self._fold(f"note: {text}", WHOLE))
 
     def last(self, text: str, most: int = 2) -> None:
         """A line at the end."""
         self._last += self._fold(text, most)
 
+    def next(self, command: str) -> None:
+        """The command to go on with; where it takes several lines, a shell takes them as one."""
+        lines = ["next:"]
+        for word in map(shlex.quote, shlex.split(printable(command))):
+            if len(lines[-1]) + len(word) + 3 > columns():
+                lines[-1] += " \\"
+                lines.append(f"    {word}")
+            else:
+                lines[-1] += f" {word}"
+        self._last += lines
+
     def show(self, option: str = "--verbose") -> None:
         """Print it; ``option`` shows the remarks that did not fit."""
         height, findings = (NO_END, NO_END) if self._whole else (LINES, FINDINGS)
         room = height - len(self._lines) - len(self._last)
-        for line in self._lines[: height - len(self._last)]:
+        for line in self._lines:
             show(line)
-        room -= _show_blocks(self._findings, room, findings, "finding", option)
+        counted = bool(self._remarks)  # a line that says how many notes there are is always left
+        room -= _show_blocks(self._findings, room - counted, findings, "finding", option)
         _show_blocks(self._remarks, room, len(self._remarks), "note", option)
         for line in self._last:
             show(line)
@@ -147,9 +162,8 @@ def _show_blocks(blocks: Sequence[Sequence[str]], room: int, most: int, word: st
     for k, lines in enumerate(blocks):
         left = len(blocks) - k
         if k == most or used + len(lines) + (left > 1) > room:
-            if used < room:
-                show(f"{left} more {word}{'s' if left > 1 else ''}: {option}")
-                used += 1
+            show(f"{left} more {word}{'s' if left > 1 else ''}: {option}")
+            used += 1
             break
         for line in lines:
             show(line)

@@ -145,6 +145,7 @@ class BodyEstimate:
             "feasible": self.feasible,
             "unknown": list(self.unknown),
             "iterations": len(self.iterates),
+            "iterates": self.iterates.tolist(),
         }
 
 

@@ -10,7 +10,8 @@ with a scale ``D`` of each parameter's own size, so that a gram and a kilogram s
 
 Where the weight of bodies and a constant offset of torque act alike (a vertical slide), no fit can tell them apart. The choice among the
 sets with these base values is then stated here and not left to the scales: offsets are as small as they can be, so that a weight is a
-mass, which every simulator has a place for (:class:`OffsetPreference`).
+mass, which every simulator has a place for (:class:`OffsetPreference`). Offsets that data tell from weight poorly are a choice as well:
+where all of them together lie within their noise, they are those of the description (:func:`offsets_within_noise`).
 
 What the data can show: the base parameters whose columns are independent on these very rows.
 
@@ -34,7 +35,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from dynid.arrays import Array, BoolArray, freeze, frozen_view
+from dynid.arrays import Array, BoolArray, IntArray, freeze, frozen_view
 from dynid.errors import InputError
 from dynid.estimation.result import Estimate, Origin, Outcome
 from dynid.model.parameters import Parameters
@@ -107,6 +108,15 @@ class LinearProblem:
             own if chosen else "prior" for own, chosen in zip(self.seen.origin, mask, strict=True)
         )
         return replace(self, seen=Identifiability(mask, origin), held=self.held if held is None else freeze(held))
+
+    def knowing(self, known: IntArray) -> LinearProblem:
+        """The same data with some base parameters known to have their prior value: their torque is taken off the right-hand side."""
+        mask, channels = self.seen.mask.copy(), [block.copy() for block in self.channels]
+        mask[known] = False
+        for block in channels:
+            block[:, -1] -= block[:, known] @ self.held[known]
+            block[:, known] = 0.0
+        return replace(self.estimating(mask), merged=Merged(tuple(channels)))
 
     def solve(self, weights: Array | None = None) -> Array:
         """Base values for given channel weights, equal ones where none are given."""
@@ -325,6 +335,28 @@ class OffsetPreference:
     def of_parameters(self) -> Array:
         """``rows`` in SI units: the free part of each of them from the parameters, ``(columns, parameters)``."""
         return np.asarray(self.scale[self.columns, None] * self.rows / self.scale)
+
+
+BY_CHANCE = 2.326
+"""Normal quantile of 99 %: one robot in a hundred without offsets is taken to have some."""
+
+
+def offsets_within_noise(found: Estimate, prior: Parameters) -> IntArray:
+    """Base parameters that are offsets alone, where the estimate tells none of them from the description; else nothing.
+
+    All are asked together, ``d^T C^-1 d`` against the quantile of chi-square: a robot with one offset that shows has others, so each of
+    them stays as estimated, however poorly. The noise ``C`` is that of the free fit.
+    """
+    offset = np.array([column.symbol.startswith("fo") for column in prior.columns])
+    K = found.base.K
+    rows = np.flatnonzero(((K != 0.0).sum(axis=1) == 1) & (K[:, offset] != 0.0).any(axis=1) & (found.sigma > 0.0))
+    if not len(rows):
+        return rows
+    d = found.base_values[rows] - K[rows] @ prior.values
+    spread = float(d @ np.linalg.lstsq(found.covariance[np.ix_(rows, rows)], d, rcond=None)[0])
+    share = 2.0 / (9.0 * len(rows))
+    quantile = len(rows) * (1.0 - share + BY_CHANCE * np.sqrt(share)) ** 3  # Wilson and Hilferty 1931
+    return rows if spread <= quantile else rows[:0]
 
 
 def _independent_rows(rows: Array) -> Array:

@@ -88,11 +88,10 @@ def minimise(
     iterations: int,
     deadline: float = np.inf,
     enough: float = 1e-6,
-    least: int = 0,
 ) -> Point:
     """From a point inside all limits to a better one; the curvature of ``start`` is used again.
 
-    It stops when a step promises less than ``enough``, or at the deadline, which holds after the ``least`` number of steps.
+    It stops when a step promises less than ``enough``, or at the deadline.
     """
     x = np.array(start.x)
     value, slope = function(x)
@@ -113,7 +112,7 @@ def minimise(
         step = min(1.0, limits.longest_step(x, d))
         height = value + mu * wall
         for _ in range(20):
-            if iteration >= least and monotonic() > deadline:
+            if monotonic() > deadline:
                 return Point(freeze(x), value, B, start.n_iterations + iteration, True)
             x_new = x + step * d
             value_new, slope_new = function(x_new)

@@ -99,7 +99,22 @@ class Clearance(PoseLimit):
         return self.shapes.distances(model_positions(self.robot, q))
 
     def worst(self, q: Array, v: Array, a: Array) -> tuple[float, int, str]:
-        """Least of what pairs are farther apart than they need along a path, in parts of 0.1 m, at which pose, and of which pair.
+        """Least of what pairs are farther apart than they need along a path, in parts of 0.1 m, at which pose, and of which pair."""
+        ((spare, row, pair),) = self._closest(q, [np.arange(len(self.pairs))], self.least)
+        return spare / SCALE_M, row, self.name_of(pair)
+
+    def smallest(self, q: Array) -> dict[str, tuple[float, int, int]]:
+        """Smallest distance along a path, at which pose and of which pair: to each obstacle by its name, and between links, ``""``."""
+        obstacles = np.array(self.shapes.obstacles)
+        groups: dict[str, list[int]] = {"": []}
+        for k, pair in enumerate(self.shapes.pairs):
+            groups.setdefault(next((self.shapes.owners[i] for i in pair if obstacles[i]), ""), []).append(k)
+        groups = {name: group for name, group in groups.items() if group}
+        found = self._closest(q, [np.array(group) for group in groups.values()], np.zeros(len(self.pairs)))
+        return dict(zip(groups, found, strict=True))
+
+    def _closest(self, q: Array, groups: Sequence[IntArray], needs: Array) -> list[tuple[float, int, int]]:
+        """Of each group of pairs the least distance beyond ``needs`` along a path, at which pose and of which pair.
 
         No point of a body moves farther than the sum of what each joint turns times the longest lever to it, so a distance at one
         pose bounds those at poses nearby: all pairs are looked at in every so many poses, in between those that could be closer.
@@ -107,23 +122,27 @@ class Clearance(PoseLimit):
         tree = tree_positions(self.robot, q)
         positions = to_pinocchio_position(self.robot, tree)
         coarse = np.arange(0, len(q), _STRIDE)
-        known = self.shapes.distances(positions[coarse]) - self.least
-        row, pair = np.unravel_index(int(np.argmin(known)), known.shape)
-        best, place, which = float(known[row, pair]), int(coarse[row]), int(pair)
+        known = self.shapes.distances(positions[coarse]) - needs
         others = np.setdiff1d(np.arange(len(q)), coarse)
         nearest = np.minimum((others + _STRIDE // 2) // _STRIDE, len(coarse) - 1)
-        least = known[nearest] - np.abs(tree[others] - tree[coarse[nearest]]) @ self._levers.T
+        bounds = known[nearest] - np.abs(tree[others] - tree[coarse[nearest]]) @ self._levers.T
         distances_at = self.shapes.single_distances()
-        for number in np.argsort(least.min(axis=1)):
-            near = np.flatnonzero(least[number] < best)
-            if not len(near):
-                break  # and all that follow are farther still
-            at = int(others[number])
-            spare = distances_at(positions[at], near) - self.least[near]
-            closest = int(np.argmin(spare))
-            if spare[closest] < best:
-                best, place, which = float(spare[closest]), at, int(near[closest])
-        return best / SCALE_M, place, self.name_of(which)
+        found = []
+        for group in groups:
+            row, k = np.unravel_index(int(np.argmin(known[:, group])), (len(coarse), len(group)))
+            best, place, which = float(known[row, group[k]]), int(coarse[row]), int(group[k])
+            least = bounds[:, group]
+            for number in np.argsort(least.min(axis=1)):
+                near = group[least[number] < best]
+                if not len(near):
+                    break  # and all that follow are farther still
+                at = int(others[number])
+                spare = distances_at(positions[at], near) - needs[near]
+                closest = int(np.argmin(spare))
+                if spare[closest] < best:
+                    best, place, which = float(spare[closest]), at, int(near[closest])
+            found.append((best, place, which))
+        return found
 
     def slacks(self, q: Array, v: Array, a: Array) -> tuple[Array, Pullback]:
         look = self.shapes.nearest()
@@ -305,12 +324,12 @@ def usual_clearance(
         shapes, described = described_shapes(robot)
     except InputError as error:
         shapes, described = capsule_shapes(robot), Solids(())
-        told.append(f"bodies are kept apart by capsules of their joint frames and inertia: {error}")
+        told.append(f"shapes of bodies are guessed, capsules of their joint frames and inertia: {error}")
     masses = robot.parameters.inertials[:, 0]
     if bare := [i for i in range(robot.n_bodies) if i + 1 not in shapes.joints and masses[i] > 0.0]:
         shapes = shapes.with_solids(one for one in body_capsules(robot, shapes.model) if one[0] - 1 in bare)
         links = ", ".join(robot.links[i] for i in bare)
-        told.append(f"bodies without shapes for collisions are kept apart by capsules of joint frames and inertia: {links}")
+        told.append(f"shapes of these bodies are guessed, capsules of their joint frames and inertia: {links}")
     if assumed and ground_m is not None and described.floor_m not in (None, ground_m):
         ground_m = described.floor_m
         told.append(f"the mounting plane is the floor of the description, at {ground_m:g} m in the base frame")
@@ -324,7 +343,7 @@ def usual_clearance(
         found = _kept_apart(robot, shapes, described, least_m, ground_m=ground_m, seed=seed, always_above=MOSTLY)
     except NothingApartError as error:
         return None, (*told, f"bodies are not kept apart: {error}")
-    return found, tuple(told)
+    return replace(found, notes=(*told, *found.notes)), tuple(told)
 
 
 def _check_distance(least_m: float) -> None:

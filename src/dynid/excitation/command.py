@@ -16,7 +16,7 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.excitation.acceleration_limits import derived_acceleration, known_arm, read_robot_limits
 from dynid.excitation.collision import Clearance, UncheckedError, usual_clearance
 from dynid.excitation.criteria import Criterion
-from dynid.excitation.excitation_result import Excitation, finished_excitation, led_from
+from dynid.excitation.excitation_result import Excitation, finished_excitation, led_from, told_if_poor
 from dynid.excitation.fixed_motions import actuator_excitation, sinusoid_excitation
 from dynid.excitation.limits import Limits, limits_of, without_excluded_joints
 from dynid.excitation.options import DEFAULT_CLEARANCE_M, LIMITS, ROBOT, SEARCHED, ExciteSettings
@@ -86,12 +86,14 @@ def design_excitation(
         found = actuator_excitation(model, kept, **asked.chosen("top_hz", "seed"))
     elif asked.shape == "points":
         chosen = asked.chosen("measure", "lambda1", "lambda2", "seconds", "seed", "starts", "periods", "engine")
-        found = design_points(model, asked.points, limits=kept, tick_s=1.0 / asked.rate, progress=progress, **chosen)
+        found = told_if_poor(
+            design_points(model, asked.points, limits=kept, tick_s=1.0 / asked.rate, progress=progress, **chosen)
+        )
     elif asked.shape == "sinusoids":
         given = asked.chosen("joint", "amplitude", "centre", "rest", "periods", "seed")
         found = sinusoid_excitation(model, kept, length_s, period=asked.period_s, **given)
     else:
-        found = _searched(model, kept, length_s, asked, progress, own)
+        found = told_if_poor(_searched(model, kept, length_s, asked, progress, own))
     if asked.until is not None:
         found = _repeated(found, asked, asked.until)
     return found if asked.home is None else led_from(found, asked.home)
@@ -169,17 +171,16 @@ def _limits(model: Robot, settings: ExciteSettings, given: Limits | None) -> Lim
             return given
     apart, told = _clearance(model, settings)
     if given is None:
-        found, more = _usual_limits(model, settings, apart)
-        told += more
+        found = _usual_limits(model, settings, apart)
     else:
         notes = () if apart is None else apart.notes
         found = replace(given, clearance=apart, notes=(*notes, *given.notes))
     if np.isinf(found.torque).all() and np.isfinite(model.limits("tau_max")).any():
         _refuse_unchecked(f"torque limits cannot be checked: robot '{model.name}' has no inertial parameters", settings)
-    return replace(found, notes=(*told, *found.notes))
+    return replace(found, notes=(*told, *found.notes), unchecked=told)
 
 
-def _usual_limits(model: Robot, settings: ExciteSettings, apart: Clearance | None) -> tuple[Limits, tuple[str, ...]]:
+def _usual_limits(model: Robot, settings: ExciteSettings, apart: Clearance | None) -> Limits:
     """The tightest of what is given, the file of limits and the description; accelerations are always limited."""
     given = {
         name: getattr(settings, name)
@@ -224,7 +225,7 @@ def _usual_limits(model: Robot, settings: ExciteSettings, apart: Clearance | Non
         tool_room=None if room is None else np.column_stack([room[0] - 0.5 * room[1], room[0] + 0.5 * room[1]]),
         clearance=apart,
     )
-    return found, tuple(told)
+    return replace(found, notes=(*found.notes, *told))
 
 
 def _tightest(name: str, given: Any, values: Array) -> Array:
@@ -265,7 +266,7 @@ def _clearance(model: Robot, settings: ExciteSettings) -> tuple[Clearance | None
         return None, (str(error),)
     if found is None and settings.clearance is not None:
         raise InputError(f"--clearance {settings.clearance:g} cannot be kept: {notes[-1]}; design without it")
-    return found, notes
+    return found, notes if found is None else ()
 
 
 def _searched(

@@ -177,18 +177,9 @@ class DesignProblem:
 
     def random_start(self, rng: np.random.Generator, draws: int = 100) -> Array:
         """A random motion strictly inside every limit."""
-        n = self.robot.n_joints
         for draw in range(draws + FREE_POSES):
-            X = self.shape.random(rng, n)
-            use = np.abs((self.linear.C @ X.T) / self.linear.half).max(axis=0)
-            X = X * (rng.uniform(0.5, 0.8, n) / use)[:, None]
-            q = self.linear.C[: len(self.shape.limit_times()[0])] @ X.T
-            low, high = q.min(axis=0), q.max(axis=0)
-            room = np.maximum(0.95 * self.limits.reach - 0.5 * (high - low), 0.0)
-            offset = self.limits.centre - 0.5 * (low + high) + rng.uniform(-0.8, 0.8, n) * room
-            if draw >= draws:  # of many joints few random poses are free: one is looked for, and kept near
-                offset = self._free_pose(rng) - 0.5 * (low + high)
-            X = X + np.outer(offset, self.shape.still())
+            # of many joints few random poses are free: one is looked for, and kept near
+            X = self._drawn(rng, None if draw < draws else self._free_pose(rng))
             for factor in (1.0, 0.6, 0.36, 0.2) if draw < draws else (0.3, 0.1, 0.03):
                 x = self.contracted(X.ravel(), factor)  # smaller about the same pose, then another pose
                 if self.inside(x):
@@ -196,6 +187,23 @@ class DesignProblem:
         raise InputError(
             f"no motion within all limits of robot '{self.robot.name}' was found in {draws} random draws: {self._obstacle(rng)}"
         )
+
+    def led_away(self, x: Array, rng: np.random.Generator, shares: tuple[float, float]) -> Array | None:
+        """A motion part of the way from this one to a random one; nearer where limits that depend on the pose are broken."""
+        way = rng.uniform(*shares) * (self._drawn(rng).ravel() - x)
+        return next((moved for moved in (x + 0.5**k * way for k in range(4)) if self.inside(moved)), None)
+
+    def _drawn(self, rng: np.random.Generator, pose: Array | None = None) -> Array:
+        """Coefficients of a random motion within position, velocity and acceleration limits, about a given pose or a random one."""
+        n = self.robot.n_joints
+        X = self.shape.random(rng, n)
+        use = np.abs((self.linear.C @ X.T) / self.linear.half).max(axis=0)
+        X = X * (rng.uniform(0.5, 0.8, n) / use)[:, None]
+        q = self.linear.C[: len(self.shape.limit_times()[0])] @ X.T
+        low, high = q.min(axis=0), q.max(axis=0)
+        room = np.maximum(0.95 * self.limits.reach - 0.5 * (high - low), 0.0)
+        middle = self.limits.centre + rng.uniform(-0.8, 0.8, n) * room if pose is None else pose
+        return np.asarray(X + np.outer(middle - 0.5 * (low + high), self.shape.still()))
 
     def _free_pose(self, rng: np.random.Generator) -> Array:
         """A random pose, then joint after joint another place of it where the robot at rest is farther from its limits."""

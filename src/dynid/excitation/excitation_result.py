@@ -17,7 +17,7 @@ from dynid.engine import one_blas_thread
 from dynid.errors import InputError
 from dynid.excitation.collision import SCALE_M
 from dynid.excitation.criteria import condition_number, scaling_of
-from dynid.excitation.limits import Limits, Margins, margins_of
+from dynid.excitation.limits import Limits, Margins, margins_of, played_once
 from dynid.excitation.pose_limits import tool_path
 from dynid.excitation.ramps import SLOW, from_home, rest_to_rest
 from dynid.excitation.trajectories import SequenceTrajectory, Trajectory
@@ -26,6 +26,9 @@ from dynid.regression.base import BaseReduction
 
 MEASURE_HZ = 100.0
 """Rate at which a finished motion is judged."""
+
+POOR = 100.0
+"""Condition number of columns of equal length from which a motion is called poor; arms with strong drives get 4 to 15."""
 
 BROKEN = 1e-6
 """Share of a limit by which a finished motion may exceed it: rounding."""
@@ -136,6 +139,7 @@ class Excitation:
             "seconds": self.seconds,
             "margins": self.margins.as_json(),
             "limits": [asdict(use) for use in self.limit_uses],
+            "distances": [asdict(use) for use in self.distances],
             "n_base": self.base.n_base,
             "n_columns": designed[1],
             "duration_s": self.playable.duration_s,
@@ -154,6 +158,28 @@ class Excitation:
             where, time_s = self.margins.places[name]
             found.append(self._limit_use(name, margin, where, time_s))
         return tuple(found)
+
+    @cached_property
+    def distances(self) -> tuple[LimitUse, ...]:
+        """Smallest distance along what is played, between links and to everything around the robot, one line for each."""
+        clearance = self.limits.clearance
+        if clearance is None or self.margins.clearance is None:
+            return ()
+        motion, time, first = played_once(self.playable, self.margins.n_times)
+        found = []
+        for name, (distance, row, k) in clearance.smallest(motion.derivative(time, 0)).items():
+            least = float(clearance.least[k])
+            where = " - ".join(one for one in clearance.pairs[k] if one != name)
+            share = least / distance if distance > 0.0 else np.inf
+            word = f"to {name}" if name else "between links"
+            found.append(LimitUse(word, least, distance, share, "m", where, float(first[row])))
+        return tuple(found)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Notes that say what may collide all the same: they come before the others."""
+        clearance = self.limits.clearance
+        return self.limits.unchecked if clearance is None else clearance.notes
 
     def _limit_use(self, name: str, margin: float, where: str, time_s: float) -> LimitUse:
         robot, limits, word = self.robot, self.limits, name.replace("_", " ")
@@ -251,6 +277,24 @@ def finished_excitation(
         notes=tuple(notes),
         energy_rows=energy_rows,
     )
+
+
+def told_if_poor(found: Excitation) -> Excitation:
+    """The motion with a first note that it is poor, which limits it reaches and what to do; as it was where it is not."""
+    condition = found.condition_number_scaled
+    if condition < POOR:
+        return found
+    reached = [
+        f"{use.name} ({use.where})"
+        for use in found.limit_uses
+        if use.name in ("velocity", "acceleration", "torque") and use.share > 0.98 * found.limits.fraction
+    ]
+    note = (
+        f"this motion is poor: with columns of equal length its condition number is {condition:.3g}, expected at most {POOR:g}; "
+        + (f"it reaches the limits of {', '.join(reached)}: " if reached else "")
+        + "try a longer --period, more --seconds, a larger --fraction where the robot allows it, or --lock a joint that is too weak"
+    )
+    return replace(found, notes=(note, *found.notes))
 
 
 def led_from(found: Excitation, home: ArrayLike) -> Excitation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
+from typing import TypeAlias
 
 import numpy as np
 
@@ -15,21 +16,42 @@ DRY_RUN_SPEED = 0.25
 WARM_UP_MINUTES = 15
 REPEATS = 5
 
-_MARGIN_NAMES = {
-    "position": "range of a joint",
-    "velocity": "velocity",
-    "acceleration": "acceleration",
-    "jerk": "jerk",
-    "torque": "torque",
-    "tool_speed": "speed of the tool",
-    "tool_room": "room of the tool",
-    "passive_joints": "range of a passive joint",
-    "clearance": "clearance, in parts of 0.1 m",
-}
+Rows: TypeAlias = list[tuple[str, ...]]
 
 
-def experiment_sheet(excitation: Excitation, rate_hz: float = 1000.0, files: Sequence[str] = ()) -> str:
-    """Markdown for the person at the robot."""
+def limit_rows(excitation: Excitation) -> Rows:
+    """A table, its header first: what the motion uses of each limit; the same on the screen, the card and the page."""
+    header = ("limit", "of the robot", "largest", "share", "where")
+    return [
+        header,
+        *(
+            (
+                use.name,
+                f"{use.limit:.4g} {use.unit}",
+                "" if np.isnan(use.largest) else f"{use.largest:.4g} {use.unit}",
+                f"{100.0 * use.share:.1f} %",
+                f"{use.where} at {use.time_s:.3f} s",
+            )
+            for use in excitation.limit_uses
+            if use.name != "clearance"
+        ),
+    ]
+
+
+def distance_rows(excitation: Excitation) -> Rows:
+    """The same for distances: the smallest between links and to each obstacle; nothing where they were not checked."""
+    clearance = excitation.limits.clearance
+    if clearance is None or not excitation.distances:
+        return []
+    rows = [
+        (use.name, f"{1e3 * use.largest:.3g} mm", f"{1e3 * use.limit:g} mm", f"{use.where} at {use.time_s:.3f} s")
+        for use in excitation.distances
+    ]
+    return [(f"distance (asked {1e3 * clearance.least_m:g} mm)", "smallest", "kept", "where"), *rows]
+
+
+def experiment_sheet(excitation: Excitation, rate_hz: float = 1000.0, files: Sequence[str] = (), axes: str = "") -> str:
+    """Markdown for the person at the robot; ``axes`` is a sentence on the axes of the controller."""
     robot, motion = excitation.robot, excitation.playable
     start, end = motion.derivative([0.0, motion.duration_s], 0)
     lines = [
@@ -41,6 +63,7 @@ def experiment_sheet(excitation: Excitation, rate_hz: float = 1000.0, files: Seq
         ),
         "",
         *_margin_lines(excitation),
+        *([f"**Warning: {axes}.**"] if axes else []),
         "",
         "## Before",
         "",
@@ -77,8 +100,9 @@ def experiment_sheet(excitation: Excitation, rate_hz: float = 1000.0, files: Seq
     ]
     if files:
         lines += ["", "## Files", "", *(f"- `{name}`" for name in files)]
-    if excitation.notes:
-        lines += ["", "## Notes", "", *(f"- {note}" for note in excitation.notes)]
+    notes = [note for note in excitation.notes if note not in excitation.warnings]
+    if notes:
+        lines += ["", "## Notes", "", *(f"- {note}" for note in notes)]
     return "\n".join(lines) + "\n"
 
 
@@ -89,20 +113,22 @@ def _recorders(files: Sequence[str]) -> list[str]:
 
 
 def _margin_lines(excitation: Excitation) -> list[str]:
-    """The table of margins, and what it does not cover."""
-    lines = ["| limit | smallest margin | joint or pair | at |", "|---|---|---|---|"]
-    for name, margin in excitation.margins.items():
-        where, time_s = excitation.margins.places[name]
-        lines.append(f"| {_MARGIN_NAMES[name]} | {100.0 * margin:.2f} % | {where} | {time_s:.3f} s |")
+    """Tables of limits and distances, and what they do not cover."""
+    lines = [*_table(limit_rows(excitation)), *_table(distance_rows(excitation))]
     covers = {"torque": "torque", "clearance": "collision with itself, ground or surroundings"}
     unchecked = [text for name, text in covers.items() if getattr(excitation.margins, name) is None]
     return [
         *lines,
-        "",
-        f"Margins were computed at {excitation.margins.n_times} times. "
+        f"Limits and distances were looked at {excitation.margins.n_times} times. "
         + (f"**Not checked: {'; '.join(unchecked)}.** " if unchecked else "")
         + f"Torque is that of the nominal model plus {100.0 * excitation.limits.torque_uncertainty:.0f} %.",
+        *(f"**Warning: {note}.**" for note in excitation.warnings),
     ]
+
+
+def _table(rows: Rows) -> list[str]:
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return [*lines[:1], "|---" * len(rows[0]) + "|", *lines[1:], ""] if rows else []
 
 
 def _playing(excitation: Excitation) -> str:

@@ -28,6 +28,7 @@ from dynid.engine import one_blas_thread
 from dynid.errors import InputError
 from dynid.excitation.excitation_result import Excitation, finished_excitation
 from dynid.excitation.limits import Limits, margins_of
+from dynid.excitation.ramps import roomy_pose
 from dynid.excitation.trajectories import FourierTrajectory, PolynomialTrajectory, Trajectory
 from dynid.model.robot import Robot
 from dynid.regression.base import reduce_to_base
@@ -130,7 +131,7 @@ def sinusoid_excitation(
         joint: name of the only joint that moves; None for all.
         amplitude: of the velocity, rad/s or m/s, one per joint, zero for a joint that stands still; None for what the limits allow.
         period: s, one for all joints or one per joint; with ``amplitude``.
-        centre: rad or m, one per joint; None for the middle of each joint's range.
+        centre: rad or m, one per joint; None for the middle of each joint's range, or a free pose where that is none.
         rest: put ramps from and to rest around the motion.
         periods: how often the motion is to be played.
         seed: of the periods that follow from the limits.
@@ -144,7 +145,12 @@ def sinusoid_excitation(
         1
     """
     began = monotonic()
-    middle = limits.centre if centre is None else _per_joint("centres (--centre)", centre, robot)
+    middle, notes = limits.centre, limits.notes
+    if centre is not None:
+        middle = _per_joint("centres (--centre)", centre, robot)
+    elif limits.clearance is not None and limits.clearance.broken(middle[None]).any():
+        middle = roomy_pose(robot, limits, middle)
+        notes = (*notes, "the sinusoids are about a pose with more room: bodies are too near in the middle of the ranges")
     if amplitude is not None and period is not None:
         motion = sinusoids(
             _per_joint("amplitudes (--amplitude)", amplitude, robot),
@@ -178,7 +184,7 @@ def sinusoid_excitation(
         n_times=N_TIMES,
         began=began,
         seed=seed,
-        notes=limits.notes,
+        notes=notes,
     )
 
 

@@ -85,6 +85,8 @@ class Limits:
     fraction: float = 1.0
     """Share of the robot's own velocity, acceleration and torque limits that these are."""
     notes: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    """Why bodies are not kept apart, where they are not; among the notes too."""
 
     @cached_property
     def range(self) -> Array:
@@ -311,11 +313,9 @@ def margins_of(robot: Robot, trajectory: Trajectory, limits: Limits, n_times: in
         >>> margins_of(robot, motion, dynid.limits_of(robot)).smallest > 0.0
         True
     """
-    starts: Array | None = None
     if isinstance(trajectory, SequenceTrajectory):
-        whole, (trajectory, starts) = trajectory, trajectory.once()
-        n_times = int(np.ceil(n_times * trajectory.duration_s / whole.duration_s))
-    time = trajectory.grid(n_times)
+        n_times = int(np.ceil(n_times * trajectory.once()[0].duration_s / trajectory.duration_s))
+    trajectory, time, first = played_once(trajectory, n_times)
     q, v, a = trajectory.evaluate(time)
     worst = {}
     for name, left in (
@@ -331,12 +331,19 @@ def margins_of(robot: Robot, trajectory: Trajectory, limits: Limits, n_times: in
         worst[name] = limit.worst(q, v, a)
         if name == "passive_joints" and worst[name][0] <= UNREACHABLE:
             break
-    if starts is not None and isinstance(trajectory, SequenceTrajectory):  # when the whole is first there
-        here = np.clip(np.searchsorted(trajectory.starts_s, time, side="right") - 1, 0, len(starts) - 1)
-        time = time + (starts - trajectory.starts_s[:-1])[here]
     found = {name: margin for name, (margin, _, _) in worst.items() if np.isfinite(margin)}
-    places = {name: (where, float(time[row])) for name, (_, row, where) in worst.items() if name in found}
+    places = {name: (where, float(first[row])) for name, (_, row, where) in worst.items() if name in found}
     return Margins(**{"position": None, "velocity": None, "acceleration": None} | found, places=places, n_times=n_times)
+
+
+def played_once(trajectory: Trajectory, n_times: int) -> tuple[Trajectory, Array, Array]:
+    """A motion with pieces that repeat played once, equal steps on its clock, and when the whole is first there."""
+    if not isinstance(trajectory, SequenceTrajectory):
+        return trajectory, trajectory.grid(n_times), trajectory.grid(n_times)
+    once, starts = trajectory.once()
+    time = once.grid(n_times)
+    here = np.clip(np.searchsorted(once.starts_s, time, side="right") - 1, 0, len(starts) - 1)
+    return once, time, time + (starts - once.starts_s[:-1])[here]
 
 
 def _room(q: Array, limits: Limits) -> Array:

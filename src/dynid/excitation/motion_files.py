@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
@@ -55,6 +56,7 @@ class Form:
         leads: whether it begins with a slow move from where the robot stands.
         beside: suffix of a second file that belongs to it.
         record: how its motion is recorded.
+        axes: what the controller's own axes are called, ``{}`` for the number; empty where the joints are those of the description.
     """
 
     words: str
@@ -67,6 +69,7 @@ class Form:
     leads: bool = False
     beside: str | None = None
     record: str | None = None
+    axes: str = ""
 
     def rate_hz(self, asked_hz: float) -> float:
         """The nearest rate that it can have."""
@@ -74,13 +77,12 @@ class Form:
 
     @property
     def curve(self) -> str:
-        """What the controller plays, in words."""
-        return {"lines": "straight lines", "spline": "a spline", "quintic": "polynomials of degree 5"}.get(
-            self.joins or "", "the motion"
-        ) + " through them"
+        """How the controller joins the points, in words."""
+        between = {"lines": "by straight lines", "spline": "by a spline", "quintic": "by polynomials of degree 5"}
+        return between.get(self.joins or "", "as designed")
 
 
-def _program(words: str, joins: programs.Joins, record: str, beside: str | None = None) -> Form:
+def _program(words: str, joins: programs.Joins, record: str, axes: str, beside: str | None = None) -> Form:
     """A program of points, ten a second at most: controllers plan instruction by instruction."""
     return Form(
         words,
@@ -92,7 +94,34 @@ def _program(words: str, joins: programs.Joins, record: str, beside: str | None 
         leads=True,
         beside=beside,
         record=record,
+        axes=axes,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class AxisMotion(Trajectory):
+    """A motion as the axes of a controller count it: each joint times its sign, beyond its zero, rad or m."""
+
+    motion: Trajectory
+    sign: Array
+    zero: Array
+
+    @property
+    def n_joints(self) -> int:
+        return self.motion.n_joints
+
+    @property
+    def duration_s(self) -> float:
+        return self.motion.duration_s
+
+    def derivative(self, time: ArrayLike, order: int) -> Array:
+        return self.sign * self.motion.derivative(time, order) + (self.zero if order == 0 else 0.0)
+
+    def slowed(self, share: float) -> AxisMotion:
+        return AxisMotion(self.motion.slowed(share), self.sign, self.zero)
+
+    def as_json(self) -> dict[str, Any]:
+        return self.motion.as_json()
 
 
 def _write_table(motion: Trajectory | Samples, file: Path, names: Sequence[str], hz: float, slides: Sequence[bool]) -> Path:
@@ -133,9 +162,9 @@ FORMS: Mapping[str, Form] = {
         leads=True,
         record=_UR,
     ),
-    ".src": _program("KUKA KRL program", "spline", _KUKA, ".dat"),
-    ".mod": _program("ABB RAPID program", "lines", _ABB),
-    ".ls": _program("FANUC program", "lines", _FANUC),
+    ".src": _program("KUKA KRL program", "spline", _KUKA, "A{}", ".dat"),
+    ".mod": _program("ABB RAPID program", "lines", _ABB, "axis {}"),
+    ".ls": _program("FANUC program", "lines", _FANUC, "J{}"),
     ".egm.csv": Form(
         "set points of ABB EGM",
         lambda motion, file, names, hz, slides: programs.write_set_points(
@@ -146,6 +175,7 @@ FORMS: Mapping[str, Form] = {
         (250.0, 250.0),
         (1, 7),
         record=_ABB,
+        axes="axis {}",
     ),
     ".franka.csv": Form(
         "table for libfranka",
@@ -167,6 +197,7 @@ FORMS: Mapping[str, Form] = {
         (0.0, 100.0),
         slides=False,
         record=_LEROBOT,
+        axes="servo {}",
     ),
     ".dynamixel.csv": Form(
         "goal positions of Dynamixel servos, 4096 ticks a turn",
@@ -184,6 +215,7 @@ FORMS: Mapping[str, Form] = {
         (0.0, 100.0),
         slides=False,
         record=_DYNAMIXEL,
+        axes="servo {}",
     ),
     ".json": Form("coefficients", lambda motion, file, names, hz, slides: write_json(file, motion_json(motion, names))),
 }

@@ -28,6 +28,7 @@ from dynid.excitation.excitation_result import Excitation, finished_excitation
 from dynid.excitation.gradient import refuse_floating
 from dynid.excitation.limits import FINE, Limits, limits_of, margins_of
 from dynid.excitation.points_problem import SHORT_SEARCH, SKETCH, Measure, PointsProblem, points_stages
+from dynid.excitation.ramps import roomy_pose
 from dynid.excitation.search import DEFAULT_SECONDS, Progress, check_budget
 from dynid.excitation.shortest_pieces import Pieces, shortest_times
 from dynid.excitation.trajectories import PolynomialTrajectory
@@ -38,7 +39,18 @@ from dynid.regression.energy_rows import energy_matrix
 from dynid.signals.samples import Samples
 from dynid.signals.steps.filters import EDGE_S
 
-SHRINKS = ((1.0, 1.0), (0.6, 0.97), (0.45, 0.95), (0.36, 0.94), (0.28, 0.92), (0.2, 0.9), (0.1, 0.8))
+SHRINKS = (
+    (1.0, 1.0),
+    (0.6, 0.97),
+    (0.45, 0.95),
+    (0.36, 0.94),
+    (0.28, 0.92),
+    (0.2, 0.9),
+    (0.1, 0.8),
+    (0.2, 0.4),
+    (0.1, 0.3),
+    (0.05, 0.15),
+)
 """Shares of the position range and of the velocity limits that points may use, tried one after another."""
 
 WORK_HZ = 200.0
@@ -109,6 +121,7 @@ def design_points(
     with one_blas_thread():
         base = reduce_to_base(robot)
         n_rows = checked_rows(rows, base.n_base)
+        rest = _clear_home(robot, held, home)
         problem = PointsProblem.of(
             robot,
             base,
@@ -117,8 +130,9 @@ def design_points(
             stages=points_stages(lambda1, lambda2, measure),
             iterations=max(SHORT_SEARCH, 4 * n_rows) if iterations is None else iterations,
             deadline=began + min(0.9 * seconds, seconds - min(1.5, 0.5 * seconds)),
+            roomy=roomy_pose(robot, held, rest),
         )
-        path = _Path(robot, base, _clear_home(robot, held, home), tick_s)
+        path = _Path(robot, base, rest, tick_s)
         motions = _fitting_motions(problem, path, seed, starts, engine_from(engine))
         found, W = best_motion(motions, path, (lambda1, lambda2), n_rows + 1, 2 * starts, progress)
     drawn = [name for name, matters in zip(robot.joint_names, problem.free, strict=True) if not matters]
@@ -144,7 +158,7 @@ def design_points(
 
 
 def best_motion(
-    motions: Iterator[PolynomialTrajectory | None],
+    motions: Iterator[PolynomialTrajectory | str],
     path: _Path,
     weights: tuple[float, float],
     n_points: int,
@@ -152,9 +166,11 @@ def best_motion(
     progress: Progress | None,
 ) -> tuple[PolynomialTrajectory, Array]:
     """The motion with the least ``lambda_1 cond(W) + lambda_2 S``, and its ``W``; refused where none fits."""
-    found, best, least = None, np.empty((0, 0)), np.inf
+    found, best, least, broken = None, np.empty((0, 0)), np.inf, ""
     for done, motion in enumerate(motions, start=1):
-        if motion is not None:
+        if isinstance(motion, str):
+            broken = motion
+        else:
             W = path.rows(motion)
             cost = weights[0] * condition_number(W) + weights[1] * scaling_of(W)
             if cost < least:
@@ -164,7 +180,8 @@ def best_motion(
     if found is None:
         raise InputError(
             f"no motion through {n_points} points stays within the limits of robot '{path.robot.name}', even for points within "
-            f"{100 * SHRINKS[-1][0]:.0f} % of its ranges; try another seed or more starts"
+            f"{100 * SHRINKS[-1][0]:.0f} % of its ranges: the last one breaks that of {broken}; use --shape fourier or bspline, which "
+            "keep each limit during the search"
         )
     return found, best
 
@@ -200,11 +217,11 @@ def _clear_home(robot: Robot, limits: Limits, home: ArrayLike | None) -> Array:
 
 def _fitting_motions(
     problem: PointsProblem, path: _Path, seed: int, starts: int, engine: Engine
-) -> Iterator[PolynomialTrajectory | None]:
+) -> Iterator[PolynomialTrajectory | str]:
     """Motions of all starts within the first limits that let one fit and within the next smaller ones, which are often better still.
 
-    None stands for a start that does not fit. A sketch of the first start shows whether motions within these limits have a chance to,
-    and is where that start goes on.
+    A start that does not fit gives the limit that it breaks. A sketch of the first start shows whether motions within these limits have
+    a chance to, and is where that start goes on.
     """
     fitted = False
     for level, share in enumerate(SHRINKS):
@@ -214,7 +231,8 @@ def _fitting_motions(
         if not fitted:
             sketch = at.sketch(drawn[0])
             rough = path.through(at, sketch, np.random.default_rng([seed, level, 0, 1]))
-            if rough is None:
+            if isinstance(rough, str):
+                yield rough
                 continue
             if monotonic() > problem.deadline:
                 yield rough
@@ -223,7 +241,7 @@ def _fitting_motions(
         found = False
         for k, x in enumerate(engine.map(at, items)):
             motion = path.through(at, x, np.random.default_rng([seed, level, k, 1]))
-            found |= motion is not None
+            found |= not isinstance(motion, str)
             yield motion
             if monotonic() > problem.deadline:
                 return
@@ -241,8 +259,8 @@ class _Path:
     home: Array
     tick_s: float | None
 
-    def through(self, problem: PointsProblem, x: Array, rng: np.random.Generator) -> PolynomialTrajectory | None:
-        """The motion through the points of ``x``, if it stays within all limits."""
+    def through(self, problem: PointsProblem, x: Array, rng: np.random.Generator) -> PolynomialTrajectory | str:
+        """The motion through the points of ``x``, or the limit that it breaks."""
         q, v = problem.points(x)
         limits, still = problem.limits, np.zeros((1, self.robot.n_joints))
         path_v = np.vstack([still, v, still])
@@ -251,11 +269,12 @@ class _Path:
         ends[[0, -1]] = ENDS_S
         u_f = shortest_times(path_q, path_v, limits, self.tick_s, ends)
         if np.isnan(u_f).any():
-            return None
+            return "velocity or acceleration between two points"
         motion = PolynomialTrajectory.through(np.concatenate([[0.0], np.cumsum(u_f)]), path_q, path_v)
         for n_times in (20 * problem.rows, FINE * 20 * problem.rows):  # most that do not fit show it on a few times
-            if margins_of(self.robot, motion, limits, n_times).smallest < -1e-9:
-                return None
+            margins = margins_of(self.robot, motion, limits, n_times)
+            if margins.smallest < -1e-9:
+                return f"{margins.worst.replace('_', ' ')} ({margins.places[margins.worst][0]})"
         return motion
 
     def rows(self, motion: PolynomialTrajectory) -> Array:
@@ -278,7 +297,7 @@ def _draw_positions(q: Array, v: Array, problem: PointsProblem, rng: np.random.G
     span = problem.share[0] * limits.reach[~free]
     for i in range(1, len(q) - 1):
         trial = np.tile(q[i], (draws, 1))
-        trial[:, ~free] = limits.centre[~free] + rng.uniform(-1.0, 1.0, (draws, len(span))) * span
+        trial[:, ~free] = problem.middle[~free] + rng.uniform(-1.0, 1.0, (draws, len(span))) * span
         worst = Pieces(*np.broadcast_arrays(q[i - 1], trial, v[i - 1], v[i])).overshoot(limits)
         if i + 2 == len(q):  # the last point must also fit the piece back to rest
             worst = np.maximum(worst, Pieces(*np.broadcast_arrays(trial, q[i + 1], v[i], v[i + 1])).overshoot(limits))

@@ -144,6 +144,8 @@ class PointsProblem:
     stages: tuple[Criterion, ...]
     iterations: int
     deadline: float
+    roomy: Array
+    """A pose with much room around the bodies, near which points of a small share of the range lie."""
     work: PointsWork | None = None
     """The work of effects at the times of a stage; None for a robot without effects."""
 
@@ -158,6 +160,7 @@ class PointsProblem:
         stages: tuple[Criterion, ...],
         iterations: int,
         deadline: float,
+        roomy: Array,
     ) -> PointsProblem:
         """The problem of a robot and its base parameters.
 
@@ -172,7 +175,7 @@ class PointsProblem:
             free = positions_that_matter(robot)
         else:
             robot, free = with_smooth_sign(robot, limits), np.ones(robot.n_joints, dtype=bool)
-        return cls(robot, base, free, limits, rows, (1.0, 1.0), stages, iterations, deadline)
+        return cls(robot, base, free, limits, rows, (1.0, 1.0), stages, iterations, deadline, roomy)
 
     @property
     def n_variables(self) -> int:
@@ -213,9 +216,20 @@ class PointsProblem:
         """``q = q_I + (q_F - q_I) sin^2 x`` and ``v = v_M sin x``."""
         X = x.reshape(self.rows + 1, -1)
         k = int(self.free.sum())
-        q = np.tile(self.limits.centre, (self.rows + 1, 1))
+        q = np.tile(self.middle, (self.rows + 1, 1))
         q[:, self.free] += self.share[0] * self.limits.reach[self.free] * (2.0 * np.sin(X[:, :k]) ** 2 - 1.0)
-        return q, self.share[1] * self.limits.velocity * np.sin(X[:, k:])
+        return q, self.speed * np.sin(X[:, k:])
+
+    @property
+    def middle(self) -> Array:
+        """Middle of the positions that points may have: of the range for all of it, nearer to the roomy pose for a smaller share."""
+        return np.asarray(self.limits.centre + (1.0 - self.share[0]) * (self.roomy - self.limits.centre))
+
+    @property
+    def speed(self) -> Array:
+        """Largest speed of points: a share of the limit, or of the speed that half the range is enough to stop from."""
+        stopped = np.sqrt(self.limits.acceleration * self.limits.reach)
+        return np.asarray(self.share[1] * np.minimum(self.limits.velocity, stopped))
 
     def timed(self, x: Array) -> PointsProblem:
         """The same problem with the times between these points held: they change with the points too, but from stage to stage."""
@@ -233,7 +247,7 @@ class PointsProblem:
         k = int(self.free.sum())
         gradient = np.empty_like(X)
         gradient[:, :k] = q_bar[:, self.free] * (2.0 * self.share[0] * self.limits.reach[self.free]) * np.sin(2.0 * X[:, :k])
-        gradient[:, k:] = v_bar * self.share[1] * self.limits.velocity * np.cos(X[:, k:])
+        gradient[:, k:] = v_bar * self.speed * np.cos(X[:, k:])
         return value, gradient.ravel()
 
     def _judged(self, q: Array, v: Array, criterion: Criterion) -> tuple[float, Array, Array]:

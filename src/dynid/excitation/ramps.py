@@ -35,6 +35,9 @@ SLOW = 0.25
 WAYS = 300
 """Random poses that are tried between home and a motion where the straight way is not free."""
 
+ROOMY_POSES, ROOMY_SHARE = 400, 0.5
+"""Random poses of which one with much room is taken, and the share of each range in which it lies."""
+
 _N_TIMES = 41
 
 MOST_TRIES = 200
@@ -167,6 +170,16 @@ def check_home(robot: Robot, home: Array, limits: Limits) -> None:
     if margins.smallest < 0.0:
         where, _ = margins.places[margins.worst]
         raise InputError(f"--home itself breaks the limit of {margins.worst.replace('_', ' ')} ({where}); give another pose")
+
+
+def roomy_pose(robot: Robot, limits: Limits, pose: Array) -> Array:
+    """Of a pose and random ones the one in which the nearest bodies are farthest apart; the middle where none are kept apart."""
+    if limits.clearance is None:
+        return limits.centre
+    drawn = random_poses(robot, ROOMY_POSES)
+    poses = np.vstack([pose, drawn[(np.abs(drawn - limits.centre) < ROOMY_SHARE * limits.reach).all(axis=1)]])
+    spare = (limits.clearance.distances(poses) - limits.clearance.least).min(axis=1)
+    return np.asarray(poses[int(np.argmax(spare))])
 
 
 def _ramps(

@@ -1,8 +1,9 @@
 """The search for an exciting motion: the best of several starts, each strictly inside every limit.
 
-Each start draws a random motion within the limits and improves it in stages: log-determinant with a ridge first, because it is
-smooth and finite even for a motion that excites few parameters; then the condition number with growing power and shrinking barrier. In
-three rounds the better starts are taken further; the last ones are proven on a fine grid. The work is fixed by the options and
+A third of the starts draw a random motion within the limits and improve it in stages: log-determinant with a ridge first, because it is
+smooth and finite even for a motion that excites few parameters; then the condition number with growing power and shrinking barrier. The
+other starts set out between the best motion so far and a random one, a few at a time: near a good motion there often is a better one.
+The best are taken further and proven on a fine grid. The work is fixed by the options and
 the seed, so a seed gives the same motion again; the time budget only cuts work off, and the result says when it did. The first start has
 a least number of steps, however short the budget, and a motion that was cut off is compared with random ones. Part of the
 budget is kept for the proof, whose cost is measured before the search; first-use compilation is waited for before the clock starts.
@@ -10,10 +11,11 @@ budget is kept for the proof, whose cost is measured before the search; first-us
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
+from math import ceil
 from time import monotonic
 
 import numpy as np
@@ -39,13 +41,29 @@ DEFAULT_STARTS = 36
 COMPILED_S = 3.0
 """A first call that takes so much longer than the second was compiling; loading what is compiled takes less."""
 
-ROUNDS = ((3, 0.5, 1.0), (1, 0.75, 0.4), (2, 0.95, 0.4))
-"""Rounds of the search: how many stages each takes, which share of the time budget it may reach, and which share of the
-candidates of the round before enters it. What a start is worth shows after the third stage (correlation 0.8 with the end)."""
+RANDOM_SHARE = 0.35
+"""Share of the starts that begin with a random motion; the others begin between the best motion so far and a random one."""
 
-LEAST_STEPS = 10
-"""Steps that the first start makes in each stage of the first round, whatever the time budget: a motion that was only drawn at random may
-have a condition number a hundred times that of one after so many steps."""
+DRAWN, MIXED, PROVEN = slice(0, 3), slice(2, 4), slice(4, 6)
+"""Stages of a random start, of one between the best motion and a random one, and of the motions that are proven at the end."""
+
+SHARES = (0.4, 0.8, 0.95)
+"""Share of the time budget that these three parts of the search may reach."""
+
+AT_A_TIME = 4
+"""Starts between the best motion and a random one that begin together: a fixed number, so that a seed gives the same motion on any
+number of cores."""
+
+AWAY = (0.1, 0.5)
+"""Shares of the way from the best motion to a random one."""
+
+FINALISTS = 2
+"""Motions that are proven at the end."""
+
+LEAST_STEPS, LEAST_S = 10, 2.0
+"""Steps that the first start makes in each stage of the first round though its share of the time is over, as long as the budget, or so
+many seconds, are not: a motion that was only drawn at random may have a condition number a hundred times that of one after so many
+steps."""
 
 WORSE = 1.5
 """Growth of the condition number beyond which a motion that was made smaller to keep its limits is improved again."""
@@ -102,7 +120,7 @@ def search_excitation(
         periods: how often the motion is to be played.
         seconds: time budget; compilation at first use is announced and not counted.
         seed: of the random starts.
-        starts: number of random starts; the better ones are taken further.
+        starts: a third of them at random, the others between the best motion so far and a random one.
         engine: where the starts run; None for one thread per core.
         progress: told after every piece of work.
 
@@ -136,7 +154,7 @@ def search_excitation(
             notes.append(
                 f"the time budget of {seconds:g} s cut the search off: another machine may reach another motion from this seed"
             )
-            if told := beside_random(problem, seed, winner.condition):
+            if told := beside_random(problem, seed, winner.condition, began + seconds):
                 notes.append(told)
         trajectory = problem.trajectory(winner.x)
         return finished_excitation(
@@ -196,34 +214,37 @@ def run_rounds(
     engine: Engine,
     progress: Progress | None,
 ) -> tuple[list[list[Candidate]], bool]:
-    """Candidates of every round, of the last one those that are proven, and whether time cut anything off."""
+    """All candidates and those of the end that are proven, and whether time cut anything off."""
     began, seconds = budget
     reserve = min(max(min(1.0, 0.5 * seconds), 0.5 + PROOFS * problem.proof_seconds()), 0.6 * seconds)
-    counts = [starts]
-    for _, _, share in ROUNDS[1:]:
-        counts.append(max(1, int(np.ceil(share * counts[-1]))))
-    total, done, best = sum(counts), 0, np.inf
-    rounds: list[list[Candidate]] = []
-    items: list[tuple[int, Candidate | None]] = [(index, None) for index in range(starts)]
-    first = 0
-    for number, ((n_stages, share, _), count) in enumerate(zip(ROUNDS, counts, strict=True)):
-        part = stages[first : first + n_stages]
-        deadline = began + min(share * seconds, share / ROUNDS[-1][1] * (seconds - reserve))
-        first += n_stages
-        if rounds:
-            items = list(enumerate(_ranked(rounds[-1])[:count]))
-        results: list[Candidate] = []
-        for result in engine.map(Round(problem, part, seed, deadline, number == len(ROUNDS) - 1), items):
-            done += 1
+    deadlines = [began + min(share * seconds, share / SHARES[-1] * (seconds - reserve)) for share in SHARES]
+    first = ceil(RANDOM_SHARE * starts)
+    further, finalists = min(AT_A_TIME, first), min(FINALISTS, starts)
+    total, n_done, best = starts + further + finalists, 0, np.inf
+
+    def run(part: Round, items: Iterable[tuple[int, Candidate | None]]) -> list[Candidate]:
+        nonlocal n_done, best
+        results = []
+        for result in engine.map(part, list(items)):
+            n_done += 1
             if result is not None:
                 results.append(result)
                 best = min(best, result.condition)
             if progress is not None:
-                progress(done, total, best)
-        rounds.append(results)
-    cut_off = len(rounds[0]) < starts or any(candidate.cut_off for results in rounds for candidate in results)
-    rounds[-1] = _proven_or_saved(problem, _ranked(rounds[-1]), stages)
-    return rounds, cut_off
+                progress(n_done, total, best)
+        return results
+
+    drawing = Round(problem, stages[DRAWN], seed, deadlines[0], latest=max(deadlines[-1], began + LEAST_S))
+    drawn = run(drawing, ((index, None) for index in range(first)))
+    pool = run(Round(problem, stages[MIXED][-1:], seed, deadlines[1]), enumerate(_ranked(drawn)[:further]))
+    mixing = Round(problem, stages[MIXED], seed, deadlines[1], mix=True)
+    for begin in range(first, starts, AT_A_TIME):
+        nearest = _ranked(pool)[0]
+        pool += run(mixing, ((index, nearest) for index in range(begin, min(begin + AT_A_TIME, starts))))
+    last = run(Round(problem, stages[PROVEN], seed, deadlines[2], prove=True), enumerate(_ranked(pool)[:finalists]))
+    begun = len(drawn) + len(pool) - min(len(drawn), further)
+    cut_off = begun < starts or any(candidate.cut_off for candidate in (*drawn, *pool, *last))
+    return [[*drawn, *pool[min(len(drawn), further) :]], _proven_or_saved(problem, _ranked(last), stages)], cut_off
 
 
 def _winner(finished: list[Candidate], robot: Robot, base: BaseReduction) -> Candidate:
@@ -266,17 +287,19 @@ def _proven_or_saved(problem: DesignProblem, finished: list[Candidate], stages: 
 
 def _grown(closer: DesignProblem, saved: Candidate, stages: list[Stage]) -> Candidate:
     """A motion that had to be made much smaller, after some steps within limits that are looked at more closely; proven, else as it was."""
-    first = [replace(stage, iterations=LEAST_STEPS) for stage in stages[: ROUNDS[0][0]]]
+    first = [replace(stage, iterations=LEAST_STEPS) for stage in stages[DRAWN]]
     better = _improved(closer, saved, first, np.inf)
     if better.condition < saved.condition and not _failing(closer, better.x):
         return replace(better, value=closer.value(better.x, stages[-1].criterion), failing={})
     return saved
 
 
-def beside_random(problem: DesignProblem, seed: int, condition: float) -> str | None:
-    """What to say of a motion that is no better than random ones within the same limits; None where it is better."""
-    others = []
+def beside_random(problem: DesignProblem, seed: int, condition: float, deadline: float = np.inf) -> str | None:
+    """What to say of a motion that is no better than random ones within the same limits, one or more; None where it is better."""
+    others: list[float] = []
     for number in range(RANDOM_MOTIONS):
+        if others and monotonic() > deadline:
+            break
         try:
             x = problem.random_start(np.random.default_rng([seed, number, 1]))
         except InputError:  # no motion from these draws: nothing to compare with
@@ -301,20 +324,28 @@ class Round:
     stages: Sequence[Stage]
     seed: int
     deadline: float
-    prove: bool
+    latest: float = -np.inf
+    """Until when the first start goes on after the deadline, for the least number of its steps."""
+    mix: bool = False
+    """Whether a candidate is where a start begins that is led away from it, towards a random motion."""
+    prove: bool = False
     """Whether motions are held against the fine grid; limits that the design's grid missed are then tightened and held once more."""
 
     def __call__(self, ranked: tuple[int, Candidate | None]) -> Candidate | None:
         rank, entry = ranked
-        late = rank > 0 and (entry is None or self.prove) and monotonic() > self.deadline
+        late = rank > 0 and monotonic() > self.deadline
+        if late and (entry is None or self.mix):
+            return None
         if entry is None:
-            if late:
-                return None
             x = self.problem.random_start(np.random.default_rng([self.seed, rank]))
             entry = Candidate(rank, x, np.inf, np.inf, None)
+        elif self.mix:
+            led = self.problem.led_away(entry.x, np.random.default_rng([self.seed, rank]), AWAY)
+            if led is None:
+                return None
+            entry = Candidate(rank, led, np.inf, np.inf, entry.curvature)
         if not self.prove:
-            least = LEAST_STEPS if rank == 0 and entry.curvature is None else 0
-            return _improved(self.problem, entry, self.stages, self.deadline, least)
+            return _improved(self.problem, entry, self.stages, self.deadline, self.latest if rank == 0 else -np.inf)
         if late:
             return replace(entry, cut_off=True)
         problem, start = self.problem, entry
@@ -345,21 +376,18 @@ def _improved(
     candidate: Candidate,
     stages: Sequence[Stage],
     deadline: float,
-    least: int = 0,
+    latest: float = -np.inf,
 ) -> Candidate:
-    """The candidate after these stages, judged by the last one's criterion without barriers; each has its ``least`` steps."""
+    """The candidate after these stages, judged by the last one's criterion without barriers; a few steps of each go on to ``latest``."""
     point = Point(candidate.x, candidate.value, candidate.curvature)
     cut_off = candidate.cut_off
     for stage in stages:
-        if not least and monotonic() > deadline:
-            cut_off = True
-            break
         function = partial(problem.function, criterion=stage.criterion, mu=stage.mu)
-        point = minimise(function, problem.linear, point, stage.mu, stage.iterations, deadline, stage.enough, least)
-        if point.out_of_time:
-            cut_off = True
-            if not least:
-                break
+        for iterations, until in ((LEAST_STEPS, latest), (stage.iterations, deadline)):
+            point = replace(point, out_of_time=True)
+            if monotonic() < until:
+                point = minimise(function, problem.linear, point, stage.mu, iterations, until, stage.enough)
+        cut_off = cut_off or point.out_of_time
     moved = point.x is not candidate.x or not np.isfinite(candidate.condition)
     condition = problem.measured_condition(point.x) if moved else candidate.condition
     value = problem.value(point.x, stages[-1].criterion)

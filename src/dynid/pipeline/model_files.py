@@ -56,17 +56,22 @@ class Exported:
     lacking: tuple[JointDifference, ...] = ()
     """Of every joint the torque that the format has no place for; none where it holds all effects."""
 
+    @property
+    def left_out(self) -> float:
+        """Part of the whole torque, on random states, that the file lacks; zero where it holds all of it."""
+        whole = math.sqrt(sum(one.torque**2 for one in self.lacking))
+        lost = math.sqrt(sum(one.difference**2 for one in self.lacking))
+        return lost / whole if lost > PARITY * whole else 0.0
+
     def lacks(self) -> str:
         """One sentence on the whole torque of the file; empty where it holds all of it."""
         if not self.lacking:
             return ""
-        whole = math.sqrt(sum(one.torque**2 for one in self.lacking))
-        lost = math.sqrt(sum(one.difference**2 for one in self.lacking))
-        if lost <= PARITY * whole:
+        if not self.left_out:
             return "whole torque: nothing is left out"
         parts = ", ".join(f"{one.joint} {one.difference:.3g} ({100.0 * one.relative:.1f} %)" for one in self.lacking)
         return (
-            f"torque with friction and rotors differs by {100.0 * lost / whole:.1f} % on random states; by joint, RMS in N m "
+            f"torque with friction and rotors differs by {100.0 * self.left_out:.1f} % on random states; by joint, RMS in N m "
             f"or N: {parts}"
         )
 

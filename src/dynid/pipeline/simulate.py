@@ -112,12 +112,16 @@ def simulate_feet_log(
     step_s, sole = 1.0 / (settings.rate_hz * np.ceil(1000.0 / settings.rate_hz)), SOLE if settings.flat_feet else None
     world = World(step_s=step_s, radius=settings.foot_radius, sole=sole)
     made = simulate_on_feet(robot, references, float(time[-1]), named, world=world, rate_hz=settings.rate_hz)
-    noise = settings.torque_noise * (made["tau"] ** 2).mean(axis=0) ** 0.5
     if settings.encoder_bits:
-        count = 2.0 * np.pi / 2**settings.encoder_bits
-        made["q"] = count * np.round(made["q"] / count)
+        made["q"] = np.round(made["q"] * 2**settings.encoder_bits / (2.0 * np.pi)) * 2.0 * np.pi / 2**settings.encoder_bits
     columns = floating_columns(
-        made, robot, named, torque_noise=noise, motion_noise=settings.motion_noise, seed=settings.seed, by_name=True
+        made,
+        robot,
+        named,
+        torque_noise=settings.torque_noise * (made["tau"] ** 2).mean(axis=0) ** 0.5,
+        motion_noise=settings.motion_noise,
+        seed=settings.seed,
+        by_name=True,
     )
     return write_columns(Path(output), columns), Recording(columns["t"], made["q"], joints)
 

@@ -6,6 +6,7 @@ It is decided here once and stored with the run; terminal, JSON and report show 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -76,11 +77,16 @@ def verdict_on(
     ]
     if run.replay is not None or replay_failure:
         reasons.append(_replay_reason(run, replay_failure))
-    reasons += [*_friction(run), *_file_reasons(files, files_failure)]
+    reasons += _friction(run)
+    faults = _faults_of_logs(run)
     if found.outcome not in (Outcome.SOLVED, Outcome.RANK_DEFICIENT):
         level: Level = "warning" if found.outcome.usable else "error"
-        reasons.append(Finding(level, f"The method ended with: {found.outcome.value}."))
-    return Verdict(_opening(run), (*reasons, *_faults_of_logs(run)), description, joints, files)
+        faults.insert(0, Finding(level, f"The method ended with: {found.outcome.value}."))
+    if any(reason.level == "error" for reason in (*reasons, *faults)):  # a file is no better than its model
+        files = tuple(replace(one, ready=False) for one in files)
+    else:
+        reasons += _file_reasons(files, files_failure)
+    return Verdict(_opening(run), (*reasons, *faults), description, joints, files)
 
 
 _REMEDIES = {

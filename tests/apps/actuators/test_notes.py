@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.apps.actuators.comparison import Rollout
 from dynid.apps.actuators.identify import ActuatorRun, identify_actuators
-from dynid.apps.actuators.notes import heavier_bodies, still_notes, symmetry_notes
+from dynid.apps.actuators.notes import heavier_bodies, lost_joints, still_notes, symmetry_notes
 from dynid.apps.actuators.options import ActuatorSettings
 from dynid.dynamics.position_loop import simulate_commands
 from dynid.io.demo import demo_robot
@@ -28,6 +29,18 @@ def test_joints_that_stand_still_are_named() -> None:
 
 def test_two_sides_are_proposed_only_where_names_have_them() -> None:
     assert symmetry_notes(demo_robot()) == ()
+
+
+def test_a_joint_whose_rollout_misses_its_own_log_is_an_error() -> None:
+    robot = small_arm()
+    t = np.linspace(0.0, 5.0, 500)
+    measured = np.outer(np.sin(t), [0.4, 0.4, 1e-4])  # the last one hardly moves
+    near = Rollout(t, measured, measured, measured + 0.05)
+    assert lost_joints(robot, [near]) == ()
+    far = Rollout(t, measured, measured, measured + np.array([0.0, 0.9, 0.03]))
+    (found,) = lost_joints(robot, [near, far])
+    assert found.level == "error"
+    assert f"joint {robot.joint_names[1]} is 900 mrad RMS from a log in which it moves" in found.what
 
 
 def identified(folder: Path, weight: float) -> ActuatorRun:

@@ -16,6 +16,7 @@ from dynid.apps.actuators.export import export_actuators
 from dynid.apps.actuators.identify import identify_actuators
 from dynid.apps.actuators.model import ActuatorModel, command_problem
 from dynid.apps.actuators.options import ActuatorSettings
+from dynid.apps.actuators.verb import _number
 from dynid.arrays import Array
 from dynid.dynamics.position_loop import simulate_commands
 from dynid.errors import InputError
@@ -96,6 +97,47 @@ def test_unknown_gains_give_no_value_to_what_cannot_be_told_apart(folder: Path) 
         assert joint["kd"] is None
         assert abs(joint["kp"]["value"] / kp - 1.0) < 0.05
     assert all(group["experiment"] for group in found["undetermined"])
+    # positions do not show the weight of the bodies, on which the scale of the gains rests
+    assert "gains_estimated" in [reason["code"] for reason in found["verdict"]["reasons"]]
+    assert found["verdict"]["grade"] == "usable"
+
+
+def test_gains_are_as_wrong_as_the_weight_of_the_bodies_and_the_verdict_says_so(folder: Path) -> None:
+    arm = demo_robot()
+    light = arm.only(arm.joint_names[:3]).with_effects(())
+    light = light.with_parameters(light.parameters.with_values(0.8 * light.parameters.values))
+    (folder / "light.xml").write_text(mjcf_text(light, limits=False))
+    run = identify_actuators(folder / "light.xml", folder / "log.csv", ActuatorSettings(split=0.7))
+    for j, kp in enumerate((400.0, 400.0, 200.0)):
+        found = run.value(j, "kp")
+        assert found is not None
+        assert found[0] == pytest.approx(0.8 * kp, rel=0.05)
+    assert run.verdict.grade == "usable"
+    assert "weight of the described bodies" in run.verdict.sentence
+
+
+def test_numbers_are_whole_and_have_units(folder: Path) -> None:
+    words = ["actuators", str(folder / "arm.xml"), str(folder / "log.csv"), "--split", "0.7", "--method", "linear"]
+    called = CliRunner().invoke(app, [*words, "--export", "mjcf", "-o", str(folder / "written")])
+    assert called.exit_code == 0, called.output
+    told = " ".join(called.stdout.split())
+    assert "armature kg m2, viscous N m s/rad, coulomb N m, offset N m, kp N m/rad, kd N m s/rad" in told
+    for name in arm_joints():
+        row = next(line for line in called.stdout.splitlines() if line.startswith(f"{name} "))
+        assert re.fullmatch(r"\S+( +(-|-?[\d.e+-]+ \([\d.e+-]+\))){6}", row), row
+    # what the logs do not determine is in the file, and the screen says so
+    assert "robot.xml: it has values that these logs do not determine" in told
+
+
+@pytest.mark.parametrize(
+    ("pair", "scale", "text"),
+    [
+        ((4.09e-7, 0.007), 1.0, "0.000 (0.007)"), ((12.76, 0.68), 1.0, "12.8 (0.7)"), ((-0.00343, 8e-5), 1.0, "-0.00343 (8e-05)"),
+        ((1e-4, 0.0006), 1e3, "0.1 (0.6)"), ((400.0, 0.0), 1.0, "400"), (None, 1.0, "-"), ((-1e-9, 0.3), 1.0, "0.0 (0.3)"),
+    ],
+)  # fmt: skip
+def test_a_number_ends_where_its_deviation_begins(pair: tuple[float, float] | None, scale: float, text: str) -> None:
+    assert _number(pair, scale) == text
 
 
 def test_only_the_linear_estimate_can_be_asked_for(folder: Path) -> None:

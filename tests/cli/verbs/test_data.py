@@ -144,4 +144,4 @@ def test_the_next_command_reads_the_log_as_this_one_did(bench: Bench, recording:
     gains = ",".join(["10.0"] * recording.n_joints)
     shown = data(log, bench.urdf, "--drive-gains", gains).stdout
     assert "next: dynid identify" in shown
-    assert f"{bench.urdf} {log} --split 0.65 --drive-gains {gains}" in " ".join(shown.split())
+    assert f"{bench.urdf} {log} --split 0.65 --drive-gains {gains}" in " ".join(shown.replace("\\\n", " ").split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from dynid.cli.verbs.motion import excite
 from dynid.errors import InputError
 from dynid.excitation import command as excite_run
 from dynid.excitation.command import design_excitation
+from dynid.excitation.controller_programs import read_program
 from dynid.excitation.motion_files import read_trajectory
 from dynid.excitation.options import ExciteSettings
 from dynid.io.demo import demo_description
@@ -88,7 +90,7 @@ def test_every_file_at_once(arm, tmp_path):
     assert "tool speed" in text
     for path in (*out, tmp_path / "picture.html", tmp_path / "card.md", tmp_path / "traj_dry_run.parquet"):
         assert path.exists()
-        assert f"written: {path}" in text
+        assert str(path) in text[text.index("written: ") :]
     slow = read_trajectory(tmp_path / "traj_dry_run.parquet", robot_of(arm))
     assert slow.duration_s == pytest.approx(20.0)
 
@@ -101,13 +103,63 @@ def test_files_for_controllers_come_with_dry_runs_and_what_they_cannot_take_is_r
     for name in (*names, "m.dat"):
         assert (tmp_path / name).exists()
         assert (tmp_path / name.replace("m.", "m_dry_run.", 1)).exists()
-        assert f"written: {tmp_path / name}\n" in done.output
     unfolded = " ".join(done.output.split())
-    assert "m.egm.csv has 250 points a second, not 1000; straight lines through them is at most" in unfolded
+    assert all(str(tmp_path / name) in unfolded[unfolded.index("written: ") :] for name in (*names, "m.dat"))
+    assert "m.egm.csv has 250 points a second, not 1000; joined by straight lines they are at most" in unfolded
     assert "RSI" in (tmp_path / "card.md").read_text()
     with pytest.raises(InputError, match=facts("m.script", "6", "3")):
         run(arm, "-o", tmp_path / "first.csv", "-o", tmp_path / "m.script", *WAVES)
     assert not (tmp_path / "first.csv").exists()
+
+
+def test_distances_and_what_is_not_kept_apart_are_on_the_screen_the_card_and_the_page(arm, tmp_path):
+    around = ("--box", "1.6,0,0.3,0.2,0.2,0.2", "--ceiling", "2.5", "--wall", "x=-1.9")
+    card, page = tmp_path / "card.md", tmp_path / "page.html"
+    out = (arm, "-o", tmp_path / "m.csv", *WAVES, *around)
+    text = run(*out, "--card", card, "--picture", page)
+    distances = {one["name"]: one for one in json.loads(run(*out, "--json"))["distances"]}
+    assert {"to ground", "to --box", "to --ceiling", "to --wall x=-1.9"} <= set(distances)
+    for name, one in distances.items():
+        words = (
+            name,
+            f"{1e3 * one['largest']:.3g} mm",
+            f"{1e3 * one['limit']:g} mm",
+            f"{one['where']} at {one['time_s']:.3f} s",
+        )
+        assert f"| {' | '.join(words)} |" in card.read_text()
+        row = next(line for line in text.splitlines() if line.startswith(f"{name}  "))
+        assert [part for part in row.split("  ") if part.strip()][1].strip() == words[1]
+        assert all(word in page.read_text() for word in words)
+    assert "asked 50 mm" in text
+    assert "asked 50 mm" in card.read_text()
+    warned = [line for line in text.splitlines() if line.startswith("warning: ")]
+    assert "shapes of bodies are guessed" in warned[0]
+    assert "**Warning: shapes of bodies are guessed" in card.read_text()
+    assert text.index("warning: ") < text.index("start pose")
+
+
+def test_axes_of_a_controller_have_their_own_signs_and_zeros(arm, tmp_path):
+    sign, zero = np.array([1.0, -1.0, 1.0]), np.array([0.0, 0.5, -1.2])
+    plain, turned = tmp_path / "plain.src", tmp_path / "turned.src"
+    card = tmp_path / "card.md"
+    text = run(arm, "-o", plain, *WAVES, "--card", card)
+    assert "axes of plain.src: zeros and signs are the description's" in " ".join(text.split())
+    assert "**Warning: axes of plain.src" in card.read_text()
+    given = ("--axis-sign", "1,-1,1", "--axis-zero", "0,0.5,-1.2")
+    text = " ".join(run(arm, "-o", turned, "-o", tmp_path / "joints.csv", *WAVES, *given).split())
+    q, axes = read_program(plain, [False] * 3)[1], read_program(turned, [False] * 3)[1]
+    np.testing.assert_allclose(axes, sign * q + zero, atol=1e-9)
+    shown = re.search(r"must show A1 (\S+), A2 (\S+), A3 (\S+) \(deg\)", text)
+    np.testing.assert_allclose([float(word) for word in shown.groups()], np.degrees(axes[0]), atol=0.006)
+    np.testing.assert_allclose(read_trajectory(tmp_path / "joints.csv", robot_of(arm)).position[0], q[0], atol=1e-8)
+    for words, match in (
+        (("--axis-sign", "1,-1"), r"--axis-sign has 2 numbers, expected 3"),
+        (("--axis-sign", "1,2,1"), r"--axis-sign is '1,2,1', expected 1 or -1"),
+    ):
+        with pytest.raises(InputError, match=match):
+            run(arm, "-o", plain, *WAVES, *words)
+    with pytest.raises(InputError, match=r"--axis-zero is given, expected with -o of a controller's axes"):
+        run(arm, "-o", tmp_path / "joints.csv", *WAVES, "--axis-zero", "0,0,0")
 
 
 @pytest.mark.parametrize(
@@ -152,7 +204,7 @@ def test_points_from_the_command_line(arm, tmp_path):
     other = json.loads(run(*words, "--json"))
     assert other["criterion"] == "2 cond(W) + 0 S of the energy model, cond by frobenius"
     assert other["scaling"] > 1e3 * record["scaling"]
-    text = run(*words, "--seconds", "0.3")  # the counts are those of any design
+    text = " ".join(run(*words, "--seconds", "0.3").split())  # the counts are those of any design
     assert f"energy model (12 rows, {record['n_columns']} base parameters)" in text
     assert f"torque model ({record['n_base']} base parameters)" in text
 
@@ -299,6 +351,7 @@ def test_the_engine_reaches_the_search(arm, monkeypatch):
     asked = []
     for name in ("search_excitation", "design_points"):
         monkeypatch.setattr(f"dynid.excitation.command.{name}", lambda *_, engine=None, **__: asked.append(engine))
+    monkeypatch.setattr("dynid.excitation.command.told_if_poor", lambda found: found)
     for settings in (ExciteSettings(engine="threads:2"), ExciteSettings(), ExciteSettings(shape="points", engine="serial")):
         design_excitation(arm, settings)
     assert asked == ["threads:2", None, "serial"]

@@ -14,12 +14,12 @@ from dynid.io.robots.description import (
     Description,
     body_parameters,
     check_keys,
-    check_mesh_file,
     home_of,
     number,
     pose_of,
     read_description,
     vector,
+    vetted_mesh,
 )
 from dynid.model.inertia import mass_com_inertia
 from dynid.model.poses import make_pose, rotation_from_rpy
@@ -79,13 +79,13 @@ def test_parameters_of_a_body_are_those_of_its_pose() -> None:
 def test_only_ordinary_mesh_files_near_the_description_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mesh, robot = tmp_path / "link.stl", tmp_path / "arm.urdf"
     with pytest.raises(InputError, match="is not there"):
-        check_mesh_file(mesh, robot)
+        vetted_mesh(mesh, robot)
     with pytest.raises(InputError, match="is not an ordinary file"):
-        check_mesh_file(tmp_path, robot)
+        vetted_mesh(tmp_path, robot)
     mesh.write_bytes(bytes(10))
-    check_mesh_file(mesh, robot)
+    vetted_mesh(mesh, robot)
     monkeypatch.setattr(description, "MOST_MESH_BYTES", 1)
     with pytest.raises(InputError, match="MB, expected at most"):
-        check_mesh_file(mesh, robot)
+        vetted_mesh(mesh, robot)
     assert home_of(tmp_path) == tmp_path.parent
     assert home_of(Path("/robots")) == Path("/robots")  # the root of the file system holds everything

@@ -27,7 +27,16 @@ from dynid.apps.actuators.model import (
     read_command_logs,
     still_joints,
 )
-from dynid.apps.actuators.notes import answer_notes, limit_notes, separated_notes, still_notes, stray_notes, symmetry_notes
+from dynid.apps.actuators.notes import (
+    answer_notes,
+    gain_findings,
+    limit_notes,
+    lost_joints,
+    separated_notes,
+    still_notes,
+    stray_notes,
+    symmetry_notes,
+)
 from dynid.apps.actuators.options import LOAD, ActuatorSettings
 from dynid.apps.actuators.separability import Profile
 from dynid.engine import Tell, silent
@@ -74,6 +83,8 @@ class ActuatorRun(ActuatorEstimate):
         reasons = []
         if self.refined is not None and not self.refined.converged:
             reasons.append(Finding("warning", "output error did not settle", "shorter windows (--window), better gains"))
+        known, unseen = self.rollouts
+        reasons += [*lost_joints(self.robot, (*known, *unseen)), *gain_findings(self.problem, known)]
         return actuator_verdict(self.compared, reasons)
 
     def value(self, joint: int, symbol: str) -> tuple[float, float] | None:

@@ -22,6 +22,7 @@ from dynid.apps.actuators.separability import Separability
 from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.estimation.constraints.symmetry import proposed_symmetry
+from dynid.finding import Finding
 from dynid.model.inertia import is_consistent
 from dynid.model.robot import Robot
 from dynid.signals.measures import noise_level
@@ -114,9 +115,50 @@ def symmetry_notes(robot: Robot) -> tuple[str, ...]:
     return (f"the names of the joints have two sides: {flags} ties their rotors and friction",) if flags else ()
 
 
+MOVES = 0.01
+"""rad or m: standard deviation of a position from which on a joint counts as moved."""
+
+
+def lost_joints(robot: Robot, rollouts: Sequence[Rollout]) -> tuple[Finding, ...]:
+    """Joints whose rollout is further from a log than the log is from its own mean: their values explain nothing."""
+    found = []
+    for j, joint in enumerate(robot.joints):
+        pairs = [(float(one.rms[j]), float(np.std(one.measured[:, j]))) for one in rollouts]
+        error, motion = max(pairs, key=lambda pair: pair[0] / max(pair[1], MOVES))
+        if motion > MOVES and error > motion:
+            unit = "mm" if joint.kind == "prismatic" else "mrad"
+            found.append(
+                Finding(
+                    "error",
+                    f"the rollout of joint {joint.name} is {1e3 * error:.3g} {unit} RMS from a log in which it moves "
+                    f"{1e3 * motion:.3g} {unit}: its values explain nothing",
+                    "give --kp and --kd as the drive has them, a shorter --window, or the true --limit",
+                    code="lost_joint",
+                )
+            )
+    return tuple(found)
+
+
+def gain_findings(problem: ActuatorProblem, rollouts: Sequence[Rollout]) -> tuple[Finding, ...]:
+    """Gains that were estimated: positions show them beside the weight of the bodies alone, so their scale is that of the description."""
+    if not any(u.symbol == "kp" for u in problem.unknowns) or problem.logs[0].control.supply is not None:
+        return ()
+    ratio = float((np.max([one.rms for one in rollouts], axis=0) / _noise(rollouts)).max())
+    more = f"; positions stray up to {ratio:.2g} times their noise, which (sigma) does not count" if ratio > STRAYS else ""
+    what = (
+        "gains are estimated, and their scale is the weight of the described bodies: 20 % too light gives gains, friction and rotors "
+        f"20 % too low{more}"
+    )
+    return (Finding("warning", what, "give --kp and --kd as the controller has them", code="gains_estimated"),)
+
+
+def _noise(rollouts: Sequence[Rollout]) -> Array:
+    return np.asarray(np.maximum(np.max([noise_level(one.measured) for one in rollouts], axis=0), LEAST))
+
+
 def stray_notes(problem: ActuatorProblem, model: ActuatorModel, rollouts: Sequence[Rollout]) -> tuple[str, ...]:
     """Joints whose rollout strays, and whether bodies of another weight explain it."""
-    noise = np.maximum(np.max([noise_level(one.measured) for one in rollouts], axis=0), LEAST)
+    noise = _noise(rollouts)
     ratio = np.max([one.rms for one in rollouts], axis=0) / noise
     if not (ratio > STRAYS).any():
         return ()

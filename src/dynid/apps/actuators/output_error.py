@@ -158,6 +158,16 @@ class _Search(Shooting):
         """The model with the unknowns at these values."""
         return self._near.with_values(self._problem.unknowns, x)
 
+    def weigh(self) -> None:
+        """Weights of the joints from their errors; joints with values in common have one.
+
+        By weights of their own the fit would follow the joint that it meets better, and leave the other.
+        """
+        super().weigh()
+        for joints in {tuple(j for j, _ in u.shared) for u in self._problem.unknowns if u.tied}:
+            self.scale[list(joints)] = 1.0 / np.sqrt(np.mean(self.scale[list(joints)] ** -2.0))
+        self.cost = self._cost(self.residuals, self.x, self.states)
+
     def simulate(self, x: Array, states: Array) -> tuple[Sequence[Array], Array]:
         model, n = self.model(x), self._problem.robot.n_joints
         return [

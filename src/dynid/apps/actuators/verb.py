@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from collections.abc import Sequence
@@ -105,22 +106,70 @@ def _written(run: ActuatorRun, forms: tuple[str, ...], folder: Path, report: boo
     return found
 
 
-ROUNDED = 1e-6
-"""Part of its standard deviation below which a value is what a solver leaves of zero."""
+MILLI = 0.1
+"""Values of a column that are all below this are told in thousandths."""
+UNITS = {"armature": "kg m2", "viscous": "N m s/rad", "coulomb": "N m", "offset": "N m", "kp": "N m/rad", "kd": "N m s/rad"}
 
 
-def _rows(run: ActuatorRun) -> list[list[str]]:
-    def cell(found: tuple[float, float] | None) -> str:
-        if found is None:
-            return "-"
-        value, sigma = found
-        value = 0.0 if abs(value) < ROUNDED * sigma else value
-        return f"{value:.3g}" if sigma == 0.0 else f"{value:.3g} ({sigma:.1g})"
+def _number(found: tuple[float, float] | None, scale: float = 1.0) -> str:
+    """A value and its deviation, both to the first digit of the deviation; a dash where there is none."""
+    if found is None:
+        return "-"
+    value, sigma = (scale * one for one in found)
+    if sigma == 0.0 or not math.isfinite(sigma):
+        return f"{value:.3g}"
+    places = max(0, -math.floor(math.log10(sigma)))
+    if places > 3:  # better known than three places show
+        return f"{round(value, places) + 0.0:.3g} ({sigma:.1g})"
+    return f"{round(value, places) + 0.0:.{places}f} ({sigma:.{places}f})"  # no minus zero
 
-    return [
-        [name, *(cell(run.value(j, symbol)) for symbol in run.words.values())]
-        for j, name in enumerate(run.robot.joint_names)
-    ]
+
+def _rows(run: ActuatorRun) -> tuple[list[list[str]], list[str]]:
+    """The table of joints, and the columns that are told in thousandths."""
+    n, small, columns = run.robot.n_joints, list[str](), list[list[str]]()
+    for word, symbol in run.words.items():
+        values = [run.value(j, symbol) for j in range(n)]
+        largest = max((abs(part) for pair in values if pair is not None for part in pair), default=1.0)
+        small += [word] * (0.0 < largest < MILLI)
+        columns.append([_number(pair, 1e3 if word in small else 1.0) for pair in values])
+    return [[name, *(column[j] for column in columns)] for j, name in enumerate(run.robot.joint_names)], small
+
+
+def _units(run: ActuatorRun, small: Sequence[str]) -> str:
+    """Units of the table; of joints that slide metres stand for radians."""
+    told = ", ".join(f"{word} {'1e-3 ' * (word in small)}{UNITS.get(word, '')}".strip() for word in list(run.words)[:6])
+    return told + ("; of sliding joints kg, N s/m, N" if any(one.kind == "prismatic" for one in run.robot.joints) else "")
+
+
+def _open(run: ActuatorRun, files: Sequence[str]) -> list[tuple[str, str, str]]:
+    """What the logs do not determine, by joint, in two findings; and that files hold it all the same."""
+    words = {run.problem.name_for(j, s): (j, word) for j in range(run.robot.n_joints) for word, s in run.words.items()}
+
+    def named(names: Sequence[str]) -> str:
+        joints: dict[str, list[str]] = {}
+        for name in names:
+            j, word = words.get(name, (None, name))
+            joints.setdefault("others" if j is None else run.robot.joint_names[j], []).append(word)
+        return ", ".join(f"{joint} ({' '.join(told)})" for joint, told in joints.items())
+
+    groups, found = run.separability.groups, []
+    together = [group for group in groups if not group.alone]
+    if together:
+        sums = f"; known is only {together[0].determined}, and so on" if together[0].determined else ""
+        told = f"cannot be told apart by these logs: {named([name for one in together for name in one.names])}{sums}"
+        found.append(("warning", told, together[0].experiment))
+    if alone := [group.names[0] for group in groups if group.alone]:
+        more = "slow and fast ramps in both directions and chirps of these joints: 'dynid excite --for actuators'"
+        found.append(("warning", f"not determined by these logs: {named(alone)}", more))
+    models = [name for name in files if not name.endswith(".html")]
+    if models and found:
+        what = (
+            f"{', '.join(models)}: {'it has' if len(models) == 1 else 'they have'} values that these logs do not determine"
+        )
+        found.insert(
+            0, ("warning", f"{what}, as fitted", "trust it in motions like these alone; --verbose names the values")
+        )
+    return found
 
 
 def _apart(run: ActuatorRun) -> list[tuple[str, str, str]]:
@@ -138,11 +187,13 @@ def _show_screen(run: ActuatorRun, notes: Sequence[str], files: Sequence[str]) -
 
     delay, screen = run.as_json()["delay_s"], Screen()
     screen.line(f"verdict: {run.verdict.grade}: {run.verdict.opening}", run.verdict.grade)
-    screen.line(f"delay {1e3 * delay['value']:.2f} ms ({1e3 * delay['sigma']:.2g} ms); values below with (sigma)")
-    screen.table(["joint", *SYMBOL_OF], [row[: 1 + len(SYMBOL_OF)] for row in _rows(run)])
-    screen.findings(
-        [*((one.level, one.what, one.remedy) for one in run.verdict.reasons if one.level != "good"), *_apart(run)]
+    rows, small = _rows(run)
+    screen.line(
+        f"delay {1e3 * delay['value']:.2f} ms ({1e3 * delay['sigma']:.2g} ms); values below with (sigma): {_units(run, small)}"
     )
+    screen.table(["joint", *SYMBOL_OF], [row[: 1 + len(SYMBOL_OF)] for row in rows])
+    reasons = [(one.level, one.what, one.remedy) for one in run.verdict.reasons if one.level != "good"]
+    screen.findings(sorted([*reasons, *_open(run, files)], key=lambda one: one[0] != "error"))
     for note in notes:
         screen.remark(note)
     for name in files:
@@ -154,7 +205,8 @@ def _show_table(run: ActuatorRun, notes: Sequence[str]) -> None:
     for _, what, experiment in _apart(run):
         show(what)
         show(f"  to separate: {experiment}")
-    show_table(["joint", *run.words], _rows(run), "value (standard deviation)")
+    rows, small = _rows(run)
+    show_table(["joint", *run.words], rows, f"value (standard deviation): {_units(run, small)}")
     found = run.as_json()
     parts = [part for part in ("identification", "validation") if found["rollout"][part] is not None]
     table = [[name, *(f"{errors[part]:.5f}" for part in parts)] for name, errors in found["models"].items()]

@@ -11,7 +11,7 @@ import typer
 from dynid.cli.console import Stages, check_max_error, percent, say, show, show_failure, show_json, show_table, show_warning
 from dynid.cli.help import TwoFloors
 from dynid.cli.schema import AsJson, LogFiles, RobotFile, Verbose, takes_options, takes_quiet
-from dynid.cli.screen import Screen
+from dynid.cli.screen import Screen, fold
 from dynid.errors import InputError, TooShortError
 from dynid.option_types import options_of
 from dynid.pipeline.option_groups import ESTIMATION, MODEL, READING, ROWS, WORK
@@ -285,7 +285,10 @@ def list_(
     ]
     header = ("robot", "rows", "days", "first", "last", "conditions", "seconds", "held out, median")
     show_table(header, rows, text=(0, 3, 4, 5))
-    show(f"{found['robot']}: {', '.join(found['effects']) or 'no effects'}; {found['rows']} rows; {found['filter']}")
+    for line in fold(
+        f"{found['robot']}: {', '.join(found['effects']) or 'no effects'}; {found['rows']} rows; {found['filter']}"
+    ):
+        show(line)
 
 
 def _show_robots(robots: Sequence[StoredRobot]) -> None:

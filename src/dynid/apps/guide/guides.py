@@ -81,7 +81,7 @@ def look_into(robot: str | Path, log: str | Path, without_torque: bool = False) 
     notes = [
         f"{finding.level}: {finding.what}; {finding.remedy}"
         for finding in check.findings
-        if finding.level == "error" and finding.code not in needless
+        if (finding.level == "error" or finding.code == "no_torque") and finding.code not in needless
     ]
     flags: list[str] = []
     current = False
@@ -194,9 +194,10 @@ def _legged(files: Files) -> list[Step]:
     return [
         *steps,
         files.step(
-            "joints without torque: armature, friction, delay and gains from commands and positions",
-            "actuators", files.robot, files.log, "--delay", "auto", "--split", "0.65", "--export", "mjcf,isaac", "--report",
-            ready="reference_position" in files.quantities,
+            "joints without torque: armature, friction and delay from commands and positions; KP and KD are the controller's gains, one "
+            "number or one for each joint, N m/rad and N m s/rad",
+            "actuators", files.robot, files.log, "--kp", "KP", "--kd", "KD", "--delay", "auto", "--split", "0.65", "--export",
+            "mjcf,isaac", "--report", ready=False,
         ),
     ]  # fmt: skip
 

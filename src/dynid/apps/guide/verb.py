@@ -66,8 +66,8 @@ def guide(
         for note in files.notes:
             show("# " + "\n# ".join(fold(note, most=NO_END, indent=2)))
         for step in steps:
-            beside = "" if step.ready or not files.given else " (fill in your own files first)"
-            show(f"# {step.why}{beside}")
+            beside = "" if step.ready or not files.given else " (fill in your own first)"
+            show("# " + "\n# ".join(fold(f"{step.why}{beside}", most=NO_END, indent=2)))
             show(_in_lines(step.words))
     for step in steps if run else ():
         if not step.ready:

@@ -64,7 +64,11 @@ def data(
     if not json:
         for log, (recording, check) in zip(paths, looked, strict=True):
             needs_gains = " --drive-gains K1,K2,.." if check.find("current_only") is not None else ""
-            _show(log, recording, check, verbose, len(paths) == 1, _identify_command(robot, log, given or {}) + needs_gains)
+            torque = check.find("no_torque")
+            verb = "identify" if torque is None or torque.level == "error" else "actuators"
+            _show(
+                log, recording, check, verbose, len(paths) == 1, _next_command(verb, robot, log, given or {}) + needs_gains
+            )
         return
     found = [_record(log, recording, check) for log, (recording, check) in zip(paths, looked, strict=True)]
     show_json(found[0] | ({"logs": found} if len(found) > 1 else {}))
@@ -84,9 +88,9 @@ def _record(log: Path, recording: Recording | WrenchRecording, check: DataCheck)
     }
 
 
-def _identify_command(robot: Path, log: Path, given: dict[str, Any]) -> str:
+def _next_command(verb: str, robot: Path, log: Path, given: dict[str, Any]) -> str:
     """The command that identifies from this log as it was read here, to be copied."""
-    words = ["dynid", "identify", str(robot), str(log), "--split", "0.65"]
+    words = ["dynid", verb, str(robot), str(log), "--split", "0.65"]
     for one in options_of(Settings, READING, MODEL):
         value = given.get(one.name)
         if isinstance(value, tuple) and all(isinstance(part, (str, float)) for part in value):
@@ -115,7 +119,10 @@ def _show(
     for text in (*notes, *(f"{one.what}: {one.remedy}" for one in check.findings if one not in grave)) if alone else ():
         screen.remark(text)
     if alone:
-        screen.last("next: mend the errors first, then dynid identify" if counts["error"] else f"next: {command}", most=4)
+        if counts["error"]:
+            screen.last("next: mend the errors first, then dynid identify")
+        else:
+            screen.next(command)
     screen.show()
 
 

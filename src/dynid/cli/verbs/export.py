@@ -6,21 +6,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.console import say, show, show_failure, show_json, wants_notes
-from dynid.cli.schema import AsJson
-from dynid.cli.screen import fold
+from dynid.cli.console import percent, say, show, show_failure, show_json
+from dynid.cli.schema import AsJson, Verbose
+from dynid.cli.screen import NO_END, Screen
 
 if TYPE_CHECKING:
     from dynid.io.robots.changes import Change
     from dynid.pipeline.model_files import Exported
 
-MOST_CHANGES = 4
+MOST_CHANGES = 2
 """Changed attributes that the screen lists."""
 
 
@@ -49,6 +49,7 @@ def export(
             "--rotors-apart", help="Keep rotor inertia out of the links of urdf and sdf: the simulator is given it apart."
         ),
     ] = False,
+    verbose: Verbose = False,
     json: AsJson = False,
 ) -> None:
     """Write the identified model, reload it and compare its torque with what was identified.
@@ -83,9 +84,7 @@ def export(
         listed = {name: [asdict(one) for one in found] for name, found in changes.items()}
         show_json(_as_dict(written) | {"changes": listed, "refusals": refusals})
     else:
-        for item in written:
-            _show_written(item)
-            _show_changes(item.path.name, known.robot.source.path, changes.get(item.path.name, ()))
+        _show_written(written, changes, known.robot.source.path, verbose)
     for refusal in refusals:
         show_failure(refusal)
     if refusals:
@@ -106,39 +105,42 @@ def _as_dict(written: Sequence[Exported]) -> dict[str, Any]:
     }
 
 
-def _show_written(item: Exported) -> None:
-    """The files of one format, how well they were proven and what the format has no place for."""
-    held = "rigid bodies" if item.format == "urdf" else "what the format holds"
-    proof = "" if math.isnan(item.parity) else f": torque of {held} differs by {item.parity:.1e} (relative) after reloading"
-    _show_folded(f"{', '.join(map(str, item.files))}{proof}")
-    if item.lacks():
-        _show_folded(f"{item.path.name}: {item.lacks()}")
-    for note in item.notes:
-        if note == item.warning:
-            _show_folded(f"warning: {note}")
-        elif wants_notes():
-            _show_folded(f"note: {note}")
+def _show_written(written: Sequence[Exported], changes: Mapping[str, Sequence[Change]], source: str, verbose: bool) -> None:
+    """A line for each format: how well its files were proven and what it leaves out of the torque; then changes and notes."""
+    screen = Screen(verbose)
+    rows = []
+    for item in written:
+        worst = max(item.lacking, key=lambda one: one.relative, default=None)
+        most = "-" if worst is None or not item.left_out else f"{worst.joint} {percent(worst.relative)}"
+        proof = "-" if math.isnan(item.parity) else f"{item.parity:.0e}"
+        rows.append(
+            (" and ".join([item.path.name, *(file.suffix for file in item.companions)]), proof, percent(item.left_out), most)
+        )
+    screen.table(("file", "reload error", "torque left out", "worst joint"), rows, text=(0, 3), most=len(rows))
+    for item in written if verbose else ():
+        if item.lacks():
+            screen.line(f"{item.path.name}: {item.lacks()}")
+    for name, found in changes.items():
+        for line in _changed(name, source, found, NO_END if verbose else MOST_CHANGES):
+            screen.line(line)
+    screen.findings(("warning", item.warning, "") for item in written if item.warning)
+    for note in dict.fromkeys(note for item in written for note in item.notes if note != item.warning):
+        screen.remark(note)
+    screen.last(f"written to {', '.join(dict.fromkeys(str(item.path.parent) for item in written))}")
+    screen.show()
 
 
-def _show_folded(text: str) -> None:
-    """A sentence in lines of the screen's width."""
-    for line in fold(text, most=99):
-        show(line)
-
-
-def _show_changes(name: str, source: str, changes: Sequence[Change]) -> None:
+def _changed(name: str, source: str, changes: Sequence[Change], most: int) -> Iterator[str]:
     """What a file changed of the robot's own: how much, and the largest."""
     if not changes:
         return
     elements = len({one.element for one in changes})
-    _show_folded(
+    yield (
         f"{name}: {len(changes)} attribute{'s' * (len(changes) > 1)} of {elements} element{'s' * (elements > 1)} differ from "
-        f"'{Path(source).name}'{', the largest' if len(changes) > MOST_CHANGES else ''}:"
+        f"'{Path(source).name}'{', the largest' if len(changes) > most else ''}:"
     )
-    for one in sorted(changes, key=lambda one: -one.size)[:MOST_CHANGES]:
-        show(f"  {one}")
-    if len(changes) > MOST_CHANGES:
-        show(f"  and {len(changes) - MOST_CHANGES} more: --json")
+    for one in sorted(changes, key=lambda one: -one.size)[:most]:
+        yield f"  {one}"
 
 
 def report(

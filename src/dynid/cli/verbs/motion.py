@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from dynid.cli.console import ProgressBar, Stages, percent, say, show, show_json
+from dynid.cli.console import ProgressBar, Stages, say, show, show_json
 from dynid.cli.schema import AsJson, Output, RobotFile, takes_options
 from dynid.cli.screen import Screen
 from dynid.errors import InputError
 from dynid.excitation.options import ExciteSettings
-from dynid.option_types import options_of
+from dynid.option_types import Numbers, options_of
 from dynid.pipeline.simulate_options import SimulateSettings
 
 if TYPE_CHECKING:
+    from dynid.arrays import Array
     from dynid.excitation.excitation_result import Excitation
     from dynid.excitation.prediction import Predicted
+    from dynid.excitation.standing import StandingMotion
     from dynid.excitation.trajectories import Trajectory
     from dynid.model.robot import Robot
 
@@ -50,6 +52,24 @@ CardFile: TypeAlias = Annotated[
     Path | None,
     typer.Option("--card", help="Experiment card (Markdown), with a dry-run file at 25 % speed.", show_default=False),
 ]
+AxisSigns: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--axis-sign",
+        metavar="S1,S2,..",
+        help="Controller programs: 1 or -1 for each joint, -1 where the controller's axis turns the other way. Default: 1.",
+        show_default=False,
+    ),
+]
+AxisZeros: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--axis-zero",
+        metavar="Q1,Q2,..",
+        help="Controller programs: what the controller shows where each joint of the description is at zero, rad or m. Default: 0.",
+        show_default=False,
+    ),
+]
 JudgedMotion: TypeAlias = Annotated[
     Path | None,
     typer.Option(
@@ -69,6 +89,8 @@ def excite(
     picture: PictureFile = None,
     card: CardFile = None,
     evaluate: JudgedMotion = None,
+    axis_sign: AxisSigns = None,
+    axis_zero: AxisZeros = None,
     json: AsJson = False,
 ) -> None:
     """Design a motion from which the robot's parameters are identified best, within its limits, and write it for the controller.
@@ -77,22 +99,23 @@ def excite(
     """
     settings = ExciteSettings(**given)
     from dynid.excitation.command import design_excitation, evaluate_excitation
+    from dynid.excitation.experiment_sheet import distance_rows, limit_rows
     from dynid.excitation.prediction import predict_sigmas, sensitivity_lines
 
     if evaluate is not None and output:
         raise InputError("-o is given with --evaluate, expected one of the two: a motion that exists is not written again")
     outputs = [] if evaluate is not None else output or [Path("excitation.csv")]
     if settings.feet or settings.flat_feet:
-        _excite_on_feet(robot, settings, outputs, as_json=json)
-        return
-    _check_outputs(outputs, robot, settings)
+        return _excite_on_feet(robot, settings, outputs, as_json=json)
+    turned = _axis_map(outputs, _check_outputs(outputs, robot, settings), axis_sign, axis_zero)
     with ProgressBar("designing", json) as bar:
         found = (
             design_excitation(robot, settings, progress=bar.tell)
             if evaluate is None
             else evaluate_excitation(robot, evaluate, settings)
         )
-    files = _written(found, outputs, settings.rate, picture, card)
+    axes = _axes(found, turned, outputs, stated=bool(axis_sign or axis_zero))
+    files = _written(found, outputs, settings.rate, picture, card, turned, axes)
     noise = settings.torque_noise
     predicted = predict_sigmas(found, noise, settings.rate)
     relations = [] if evaluate is None else sensitivity_lines(found, noise)
@@ -104,27 +127,24 @@ def excite(
     for line in relations:
         show(line)
     screen = Screen()
-    screen.line(f"{found.robot.name}: {found.in_words()}", "title")
-    screen.line(f"{found.playable.duration_s:.4g} s of motion, designed in {found.seconds:.3g} s")
-    limits = [
-        (
-            use.name,
-            f"{use.limit:.4g}",
-            "" if use.largest != use.largest else f"{use.largest:.4g}",
-            percent(use.share),
-            f"{use.where} at {use.time_s:.3f} s, {use.unit}",
-        )
-        for use in found.limit_uses
-    ]
-    screen.table(("limit", "robot", "largest", "share", "where"), limits, text=(0, 4), most=len(limits))
-    for line in _predicted_lines(predicted, settings, found.playable.duration_s):
-        screen.line(line)
+    screen.line(f"{found.robot.name}: {found.playable.duration_s:.4g} s of motion, {found.in_words()}", "title", most=3)
+    for header, *rows in filter(None, (limit_rows(found), distance_rows(found))):
+        screen.table(header, rows, text=(0, len(header) - 1), most=len(rows))
+    for note in (*found.warnings, *([axes] if axes else [])):
+        screen.line(f"warning: {note}", "warning", most=3)
     if evaluate is None:
         screen.line(_start(found, settings, outputs), most=4)
+    for line in _predicted_lines(predicted, settings):
+        screen.line(line)
+        if "coulomb" in settings.effects:
+            screen.remark(
+                "predictions count torque noise alone; dry friction that is not as modelled widens them 1.1 to 1.4 times"
+            )
     for note in found.notes:
-        screen.remark(note)
-    for name in files:
-        screen.last(f"written: {name}")
+        if note not in found.warnings:
+            screen.remark(note)
+    if files:
+        screen.last(f"written: {', '.join(files)}", most=8)
     screen.show("--json")
 
 
@@ -141,8 +161,8 @@ def _excite_on_feet(robot: Path, settings: ExciteSettings, outputs: Sequence[Pat
     if not outputs or any(path.suffix not in (".csv", ".parquet", ".npz") for path in outputs):
         raise InputError("motions on feet are written as tables, expected -o with .csv, .parquet or .npz and no --evaluate")
     model = read_robot(robot, settings.effects or "none", settings.gravity, dict(settings.lock), floating=True)
-    named = [(name, flat) for flat, own in ((False, settings.feet), (True, settings.flat_feet)) for name in own]
-    feet = [Foot(frame_named(model, foot_frame(model, name)), flat) for name, flat in named]
+    kinds = ((False, settings.feet), (True, settings.flat_feet))
+    feet = [Foot(frame_named(model, foot_frame(model, name)), flat) for flat, own in kinds for name in own]
     with Stages(as_json) as stages:
         stages.tell("motions on feet")
         found = design_on_feet(model, feet, settings.motions or MOTIONS, settings.period or 20.0, settings.seed)
@@ -152,20 +172,20 @@ def _excite_on_feet(robot: Path, settings: ExciteSettings, outputs: Sequence[Pat
     ]
     total = reduce_to_base(model).n_base
     if as_json:
-        scored = ("name", "size", "inside", "slope", "known", "information")
-        show_json(
-            {"motions": [{name: getattr(one, name) for name in scored} for one in found], "n_base": total, "files": files}
-        )
+        told = [{name: value for name, value in vars(one).items() if name != "samples"} for one in found]
+        show_json({"motions": told, "n_base": total, "files": files})
         return
+    _show_motions(f"{model.name} on {len(feet)} feet, {samples.time[-1]:.4g} s", found, total, files)
+
+
+def _show_motions(title: str, found: Sequence[StandingMotion], total: int, files: Sequence[str]) -> None:
+    """Motions on feet with what they keep and show."""
     screen = Screen()
-    screen.line(
-        f"{model.name} on {len(feet)} feet: {len(found)} of {len(settings.motions or MOTIONS)} motions, {samples.time[-1]:.4g} s",
-        "title",
-    )
+    screen.line(title, "title")
     rows = [
         (
             one.name,
-            percent(one.size),
+            f"{100.0 * one.size:.0f} %",
             f"{1e3 * one.inside:.3g}",
             f"{one.slope:.2f}",
             f"{one.known} of {total}",
@@ -173,24 +193,51 @@ def _excite_on_feet(robot: Path, settings: ExciteSettings, outputs: Sequence[Pat
         )
         for one in found
     ]
-    head = ("motion", "size", "inside support, mm", "friction used", "parameters", "information, log10")
-    screen.table(head, rows, text=(0,), most=len(rows))
+    screen.table(
+        ("motion", "size", "inside support, mm", "friction used", "parameters", "information, log10"),
+        rows,
+        text=(0,),
+        most=len(rows),
+    )
     for name in files:
         screen.last(f"written: {name}")
     screen.show("--json")
 
 
-def _check_outputs(outputs: Sequence[Path], robot: Path, settings: ExciteSettings) -> None:
-    """Refuse files that could not be written, before a motion is designed for them."""
+def _check_outputs(outputs: Sequence[Path], robot: Path, settings: ExciteSettings) -> list[bool]:
+    """Refuse files that could not be written, before a motion is designed for them; says which joints are slides where they count."""
     from dynid.excitation.command import moved_robot
     from dynid.excitation.motion_files import check_file, check_form
 
     for path in outputs:
         check_file(path)
+    slides: list[bool] = []
     if any(path.suffix != ".csv" or len(path.suffixes) > 1 for path in outputs):  # not every form takes every robot
         slides = _slides(moved_robot(robot, settings)[0])
         for path in outputs:
             check_form(path, slides)
+    return slides
+
+
+def _axis_map(outputs: Sequence[Path], slides: list[bool], sign: str | None, zero: str | None) -> tuple[Array, Array] | None:
+    """Signs and zeros of the controller's axes; None where no file counts axes."""
+    import numpy as np
+
+    from dynid.excitation.motion_files import FORMS, form_suffix
+
+    given = {"--axis-sign": (sign, 1.0), "--axis-zero": (zero, 0.0)}
+    counted = any(FORMS[form_suffix(path)].axes for path in outputs)
+    found = []
+    for flag, (text, usual) in given.items():
+        values = [usual] * len(slides) if text is None else list(Numbers().parse(text, flag))
+        if text is not None and not counted:
+            raise InputError(f"{flag} is given, expected with -o of a controller's axes: .src, .mod, .ls, .egm.csv, ..")
+        if len(values) != len(slides):
+            raise InputError(f"{flag} has {len(values)} numbers, expected {len(slides)}: one for each joint that is moved")
+        if usual and any(abs(value) != 1.0 for value in values):
+            raise InputError(f"{flag} is '{text}', expected 1 or -1 for each joint")
+        found.append(np.array(values))
+    return (found[0], found[1]) if counted else None
 
 
 def _start(found: Excitation, settings: ExciteSettings, outputs: Sequence[Path]) -> str:
@@ -198,32 +245,48 @@ def _start(found: Excitation, settings: ExciteSettings, outputs: Sequence[Path])
     from dynid.excitation.experiment_sheet import pose_in_words
     from dynid.excitation.motion_files import FORMS, form_suffix
 
-    start = f"start pose: {pose_in_words(found.robot.joint_names, found.playable.derivative([0.0], 0)[0])}"
     if settings.home is not None:
-        return f"{start}; this is --home, and the way from there to the motion was checked"
+        return "start pose: that of --home; the way from there to the motion and back was checked"
+    start = f"start pose: {pose_in_words(found.robot.joint_names, found.playable.derivative([0.0], 0)[0])}"
     begins = [path.name for path in outputs if FORMS[form_suffix(path)].leads]
     own = f"; the slow move there with which {', '.join(begins)} begins is not checked" * bool(begins)
     return f"{start}; going there is up to you and not checked{own}; --home Q1,Q2,.. puts a checked way into every file"
 
 
-def _predicted_lines(predicted: Sequence[Predicted], settings: ExciteSettings, duration_s: float) -> Iterator[str]:
-    """What a log of the motion will tell: how many parameters well, and which ones worst."""
-    noise = "torque noise of 1 % of each joint's torque"
+def _axes(found: Excitation, turned: tuple[Array, Array] | None, outputs: Sequence[Path], stated: bool) -> str:
+    """What the controller must show at the start pose, where a file counts axes and not joints of the description."""
+    from dynid.excitation.controller_programs import units
+    from dynid.excitation.motion_files import FORMS, AxisMotion, form_suffix
+
+    if turned is None:
+        return ""
+    counted = [path for path in outputs if FORMS[form_suffix(path)].axes]
+    slides = _slides(found.robot)
+    start = AxisMotion(found.playable, *turned).derivative([0.0], 0)[0] * units(slides)
+    word = FORMS[form_suffix(counted[0])].axes
+    shown = ", ".join(f"{word.format(k + 1)} {round(value, 2) + 0.0:.2f}" for k, value in enumerate(start))  # no minus zero
+    whose = "as --axis-sign and --axis-zero state them" if stated else "the description's, the controller's may differ"
+    return (
+        f"axes of {', '.join(path.name for path in counted)}: zeros and signs are {whose}; before anything is played, jog to the start "
+        f"pose: the pendant must show {shown} ({'deg or mm' if any(slides) else 'deg'})"
+        + ("" if stated else "; else give --axis-sign, --axis-zero")
+    )
+
+
+def _predicted_lines(predicted: Sequence[Predicted], settings: ExciteSettings) -> Iterator[str]:
+    """What a log of the motion will tell: how many parameters well, and which one worst."""
+    noise = "torque noise of 1 %"
     if settings.torque_noise is not None:
         noise = f"torque noise of {', '.join(f'{value:g}' for value in settings.torque_noise)} N m or N"
     known = [one for one in predicted if abs(one.value) > 1e-6]  # smaller ones are rounding of a grouping
     if not known:
         return  # a description without inertia: nothing is known of its torque
     well = sum(one.relative < 0.1 for one in known)
-    yield f"predicted for a log of {duration_s:.4g} s at {settings.rate:g} Hz with {noise}:"
-    yield f"  {well} of {len(known)} base parameters with a value in the description are known to better than 10 %"
-    worst = sorted(known, key=lambda one: -one.relative)[:3]
-    if worst:
-        yield "  least well: " + ", ".join(
-            f"{one.name} to {100.0 * one.relative:.3g} % ({one.value:.3g} +- {one.sigma:.2g})" for one in worst
-        )
-    if "coulomb" in settings.effects:
-        yield "  these count torque noise alone; dry friction that is not as modelled widens them (1.1 to 1.4 times on simulated logs)"
+    worst = max(known, key=lambda one: one.relative)
+    yield (
+        f"predicted at {settings.rate:g} Hz with {noise}: {well} of the {len(known)} base parameters that have a value in the description "
+        f"(of {len(predicted)}) become known to 10 % or better; least well {worst.name}, to {100.0 * worst.relative:.3g} %"
+    )
 
 
 def _smallest(found: Excitation) -> dict[str, Any] | None:
@@ -232,22 +295,31 @@ def _smallest(found: Excitation) -> dict[str, Any] | None:
     return None if nearest is None else {"distance_m": nearest.largest, "pair": nearest.where, "time_s": nearest.time_s}
 
 
-def _written(found: Excitation, outputs: list[Path], rate_hz: float, picture: Path | None, card: Path | None) -> list[str]:
+def _written(
+    found: Excitation,
+    outputs: list[Path],
+    rate_hz: float,
+    picture: Path | None,
+    card: Path | None,
+    turned: tuple[Array, Array] | None,
+    axes: str,
+) -> list[str]:
     from dynid.excitation.experiment_sheet import DRY_RUN_SPEED, experiment_sheet
-    from dynid.excitation.motion_files import FORMS, form_suffix, played_deviation, write_motion
+    from dynid.excitation.motion_files import FORMS, AxisMotion, form_suffix, played_deviation, write_motion
     from dynid.files import write_text
 
     slides = _slides(found.robot)
 
     def written(motion: Trajectory, path: Path) -> list[str]:
         form = FORMS[form_suffix(path)]
+        motion = AxisMotion(motion, *turned) if turned is not None and form.axes else motion
         file = write_motion(motion, path, found.robot.joint_names, rate_hz, slides)
         worst, points_hz = played_deviation(file, motion, slides), form.rate_hz(rate_hz)
         if worst is not None:
             rate = f", not {rate_hz:g}" if points_hz != rate_hz else ""
             say(
-                f"note: {file.name} has {points_hz:g} points a second{rate}; {form.curve} is at most {worst:.2g} rad or m from "
-                "the design"
+                f"note: {file.name} has {points_hz:g} points a second{rate}; joined {form.curve} they are at most {worst:.2g} rad or m "
+                "from the design"
             )
         return [str(file), *([] if form.beside is None else [str(file.with_suffix(form.beside))])]
 
@@ -262,7 +334,7 @@ def _written(found: Excitation, outputs: list[Path], rate_hz: float, picture: Pa
         for path in outputs:
             stem, suffix = path.name[: -len(form_suffix(path))], path.name[-len(form_suffix(path)) :]
             files += written(slow, path.with_name(f"{stem}_dry_run{suffix}"))
-        write_text(card, experiment_sheet(found, rate_hz, files))
+        write_text(card, experiment_sheet(found, rate_hz, files, axes))
         files.append(str(card))
     return files
 

@@ -9,7 +9,7 @@ unconstrained solution; the answer is verified by eigenvalues and, where the sol
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,9 +21,9 @@ from dynid.estimation.consistency.fit_problem import PULL, ConsistentFit, PriorK
 from dynid.estimation.constraints.base import Constraint
 from dynid.estimation.constraints.shapes import DensityInBox, DensityInEllipsoid, boxes_of
 from dynid.estimation.constraints.table import constraints_from_table
-from dynid.estimation.linear import DATA_TOLERANCE, LinearProblem
+from dynid.estimation.linear import DATA_TOLERANCE, LinearProblem, offsets_within_noise
 from dynid.estimation.methods.registry import options_given
-from dynid.estimation.result import Estimate
+from dynid.estimation.result import Estimate, Outcome
 from dynid.estimation.uncertainty import CovarianceKind, check_kind
 from dynid.model.parameters import Parameters
 from dynid.model.robot import Robot
@@ -142,6 +142,28 @@ class FeasibleSDP:
 
     def estimate(self, regression: Regression, base: BaseReduction, prior: Parameters) -> Estimate:
         problem = LinearProblem.of(regression, base, prior, self.tolerance)
+        found = self._estimate(problem)
+        if self.prior != "auto" or not len(offsets := offsets_within_noise(found, prior)):
+            return found
+        held = self._estimate(problem.knowing(offsets))
+        if not held.outcome.usable:
+            return found
+        standard = held.standard.updated({base.names[k]: prior[base.names[k]] for k in offsets})  # to the last digit
+        spread = {key: found.details[key] for key in ("classical_sigma", "degrees_of_freedom") if key in found.details}
+        return replace(
+            found,
+            base_values=base.base_values(standard),
+            standard=standard,
+            residual_rms=held.residual_rms,
+            relative_error=held.relative_error,
+            outcome=found.outcome
+            if held.outcome is Outcome.RANK_DEFICIENT
+            else held.outcome,  # offsets are known, not missed
+            notes=(*held.notes, "torque offsets lie within their noise: they are held at those of the description"),
+            details={**held.details, **spread},
+        )
+
+    def _estimate(self, problem: LinearProblem) -> Estimate:
         plain = self.whiten(problem, prior="none")
         at_once = self._at_once(plain) if self.prior == "auto" else None
         fit, found, contradicted = (*at_once, {}) if at_once is not None else self._step_by_step(plain)

@@ -138,8 +138,8 @@ MOST_MESH_BYTES = 64_000_000
 """Largest file of one mesh that is read."""
 
 
-def check_mesh_file(file: Path, described: Path) -> None:
-    """Refuse a mesh of a description that is not there, no ordinary file or too large, before anything opens it."""
+def vetted_mesh(file: Path, described: Path) -> Path:
+    """A mesh of a description; refused where it is not there, no ordinary file or too large, before anything opens it."""
     if not file.exists():
         raise InputError(f"mesh '{file}' of robot file '{described}' is not there")
     if not file.is_file():
@@ -148,6 +148,7 @@ def check_mesh_file(file: Path, described: Path) -> None:
         raise InputError(
             f"mesh '{file}' of robot file '{described}' has {size / 1e6:.0f} MB, expected at most {MOST_MESH_BYTES / 1e6:.0f} MB"
         )
+    return file
 
 
 def home_of(folder: Path) -> Path:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import InputError
-from dynid.io.robots.description import check_mesh_file, read_description
+from dynid.io.robots.description import read_description, vetted_mesh
 from dynid.io.robots.mujoco_model import check_limits, cut_to_shapes, mujoco_reason, mujoco_warnings, whole_mjcf
 from dynid.io.robots.solids import Solid, SolidKind, Solids, Surface
 from dynid.io.robots.xml import serialize_xml
@@ -40,7 +40,7 @@ def geom_solids(path: Path, *, looks: bool) -> Solids:
         with mujoco_warnings():
             spec = mujoco.MjSpec.from_string(serialize_xml(root))
             notes = _keep_solid_geoms(spec, where, looks)
-            unread = _keep_needed_meshes(spec, lambda file: check_mesh_file(folder / file, path), looks)
+            unread = _keep_needed_meshes(spec, lambda file: vetted_mesh(folder / file, path), looks)
             # masses do not matter here, but a body whose geoms are gone must have one
             spec.compiler.fusestatic = spec.compiler.discardvisual = False
             spec.compiler.inertiafromgeom = mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_FALSE
@@ -100,7 +100,7 @@ def _keep_solid_geoms(spec: Any, where: str, looks: bool) -> list[str]:
     return [f"shapes of {where} that are not kept clear of: {', '.join(unknown)}"] if unknown else []
 
 
-def _keep_needed_meshes(spec: Any, vet_mesh: Callable[[str], None], looks: bool) -> list[tuple[Any, str, str]]:
+def _keep_needed_meshes(spec: Any, vet_mesh: Callable[[str], Path], looks: bool) -> list[tuple[Any, str, str]]:
     """Delete meshes that no geom needs, and all geoms of a body one of whose meshes cannot be had; of the world, that geom alone.
 
     Returns these bodies, each with the name of the geom and the reason.

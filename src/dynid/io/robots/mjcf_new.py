@@ -74,7 +74,7 @@ def new_mjcf(robot: Robot, notes: list[str], described: Robot | None, target: Pa
     """
     from xml.etree.ElementTree import SubElement, indent
 
-    from dynid.io.robots.mjcf_shapes import add_shapes
+    from dynid.io.robots.written_shapes import add_shapes
 
     notes.extend(untied(robot))
     apart = {wanted.link: wanted.phi for wanted in links_taken_apart(robot, notes, own_inertials(described), physical=True)}

@@ -56,6 +56,9 @@ class World:
     """Whether a row is logged behind a step: state of its end, torque and acceleration of its beginning."""
 
 
+PLAIN = World()
+
+
 def on_ground(robot: Robot, feet: Sequence[Frame], world: World, *, ground: bool = True) -> Any:
     """The robot as a ``mujoco.MjModel`` with shapes at its feet, above a plane."""
     from xml.etree.ElementTree import SubElement
@@ -85,8 +88,7 @@ def stiffness_for(robot: Robot, feet: Sequence[Frame], model: Any, data: Any) ->
     import mujoco
 
     mujoco.mj_forward(model, data)
-    places = [data.site(f"sole of {foot.name}").xpos - data.xpos[1] for foot in feet]
-    reach = max((float(np.linalg.norm(place)) for place in places), default=0.5)
+    reach = max((float(np.linalg.norm(data.site(f"sole of {foot.name}").xpos - data.xpos[1])) for foot in feet), default=0.5)
     legs = {j for foot in feet for j in leg_joints(robot, foot.body)}
     leg, carried = float(model.body_mass.sum()) * reach / max(len(feet), 1), np.zeros(robot.n_dof - 6)
     for k in range(1, robot.n_bodies):
@@ -96,13 +98,28 @@ def stiffness_for(robot: Robot, feet: Sequence[Frame], model: Any, data: Any) ->
     return (float(np.linalg.norm(robot.gravity)) or 9.81) * carried / SAG_RAD
 
 
+def _standing_height(data: Any, feet: Sequence[Frame], world: World) -> float:
+    """Of the base where the lowest foot touches the ground."""
+    low = min((float(data.site(f"sole of {foot.name}").xpos[2]) for foot in feet), default=0.0)
+    return float(data.qpos[2] - low + (world.sole[2] if world.sole else world.radius))
+
+
+def _refuse_fall(name: str, t: float, said: Sequence[str], up: float) -> None:
+    """Refuse a simulation that MuJoCo warned of, or whose base has tilted."""
+    if said or up < LEAST_UP:
+        why = said[0] if said else "its base has tilted by 60 degrees"
+        raise InputError(
+            f"robot '{name}' falls over after {t:.3g} s: {why}; expected a motion that it can follow on its feet"
+        )
+
+
 def simulate_on_feet(
     robot: Robot,
     references: Callable[[float, Any, Any], Array],
     seconds: float,
     feet: Sequence[str],
     *,
-    world: World | None = None,
+    world: World = PLAIN,
     rate_hz: float = 100.0,
     height: float | None = None,
     stiffness: ArrayLike | None = None,
@@ -131,19 +148,16 @@ def simulate_on_feet(
     """
     import mujoco
 
-    world, frames = world or World(), [frame_named(robot, name) for name in feet]
+    frames = [frame_named(robot, name) for name in feet]
     model = on_ground(robot, frames, world, ground=ground)
     data, rows = mujoco.MjData(model), list[dict[str, Array]]()
-    order = [i - 6 for i in mujoco_order(robot)[1][6:]]
-    back = np.argsort(order)
+    order = np.array(mujoco_order(robot)[1][6:]) - 6
     data.qpos[7:] = references(0.0, model, data)[order]
     mujoco.mj_forward(model, data)
-    low = min((float(data.site(f"sole of {foot.name}").xpos[2]) for foot in frames), default=0.0)
-    data.qpos[2] += (world.sole[2] if world.sole else world.radius) - low if height is None else height - data.qpos[2]
-    kp = stiffness_for(robot, frames, model, data)[order] if stiffness is None else np.broadcast_to(stiffness, len(order))
-    most = STABLE / world.step_s * model.dof_M0[6:]
-    kd = np.minimum(DAMPED_S * kp, most) if damping is None else np.broadcast_to(damping, len(order))
-    every = max(1, round(1.0 / rate_hz / world.step_s))
+    data.qpos[2] = _standing_height(data, frames, world) if height is None else height
+    kp = np.broadcast_to(stiffness_for(robot, frames, model, data)[order] if stiffness is None else stiffness, len(order))
+    kd = np.minimum(DAMPED_S * kp, STABLE / world.step_s * model.dof_M0[6:]) if damping is None else np.asarray(damping)
+    every, least_up = max(1, round(1.0 / rate_hz / world.step_s)), 1.0 - 2.0 * float(ground and model.opt.gravity.any())
     with mujoco_warnings() as said:
         for k in range(round((seconds + SETTLE_S) / world.step_s)):
             t = k * world.step_s
@@ -156,13 +170,9 @@ def simulate_on_feet(
                 rows.append(_row(model, data, frames) | {"t": np.array([t - SETTLE_S]), "tau": tau})
             if not world.after:
                 mujoco.mj_step(model, data)
-            if said or (ground and model.opt.gravity.any() and data.xmat[1][8] < LEAST_UP):
-                why = said[0] if said else "its base has tilted by 60 degrees"
-                raise InputError(
-                    f"robot '{robot.name}' falls over after {t:.3g} s: {why}; expected a motion that it can follow on its feet"
-                )
+            _refuse_fall(robot.name, t, said, max(float(data.xmat[1][8]), least_up))
     made = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    return made | {name: made[name][:, back] for name in ("q", "dq", "ddq", "tau")}
+    return made | {name: made[name][:, np.argsort(order)] for name in ("q", "dq", "ddq", "tau")}
 
 
 def _row(model: Any, data: Any, feet: Sequence[Frame]) -> dict[str, Array]:
@@ -234,7 +244,7 @@ def floating_columns(
     for stem, values in noisy.items():
         ends = "xyzw" if stem.startswith(("base_", "imu_")) else names
         columns |= {f"{stem}{end}": column for end, column in zip(ends, values.T, strict=False)}
-    forces = {name: made["force"][:, k] for k, name in enumerate(feet)}
+    forces = dict(zip(feet, made["force"].swapaxes(0, 1), strict=True))
     if made["push"].any():
         forces[robot.links[0]] = made["push"]
     for name, force in forces.items():

@@ -63,7 +63,7 @@ def write_sdf(
     """Write the robot with its present parameters as one SDF model.
 
     A robot that came from an SDF file is written as that file with inertials and joint friction replaced and everything else as it
-    was. Other robots are written anew, without shapes.
+    was. Other robots are written anew, with the visual and collision shapes of a URDF file.
 
     Args:
         robot: with the parameters to write.
@@ -101,7 +101,7 @@ def write_sdf(
         if moved:
             notes.append(f"joints count from the closed position that the links are written in: {', '.join(moved)}")
         robot = counted_from(robot, shift)
-    return WrittenModel(write_text(path, _new_sdf(robot, notes, described)), "sdf", False, tuple(notes))
+    return WrittenModel(write_text(path, _new_sdf(robot, notes, described, Path(path))), "sdf", False, tuple(notes))
 
 
 # The robot's own file -----------------------------------------------------------------------------
@@ -173,9 +173,12 @@ def closing_joint(loop: Loop) -> tuple[str, Array]:
     )
 
 
-def _new_sdf(robot: Robot, notes: list[str], described: Robot | None) -> str:
+def _new_sdf(robot: Robot, notes: list[str], described: Robot | None, target: Path) -> str:
     from xml.etree.ElementTree import Element
 
+    from dynid.io.robots.written_shapes import sdf_shapes
+
+    shapes = sdf_shapes(robot, target, notes)
     apart = {wanted.link: wanted.phi for wanted in links_taken_apart(robot, notes, own_inertials(described))}
     called = _link_names(robot, notes)
     # a thread pitch in metres per turn came with version 1.10
@@ -184,20 +187,27 @@ def _new_sdf(robot: Robot, notes: list[str], described: Robot | None) -> str:
     model = add_element(root, "model", name=robot.name)
     above = {-1: "world"} | {i: called[link] for i, link in enumerate(robot.links)}
     taken = {*robot.joint_names, *called.values()}
+    carriers: dict[str, tuple[Element, Array]] = {}  # of the shapes of each link, with its place in the carrier
     for i, joint in enumerate(robot.joints):
-        _add_link(model, above[i], above[joint.parent], joint.placement, apart[robot.links[i]], notes)
+        added = _add_link(model, above[i], above[joint.parent], joint.placement, apart[robot.links[i]], notes)
+        carriers[robot.links[i]] = added, np.eye(4)
         if joint.kind == "floating":
             notes.append(f"floating joint '{joint.name}' is not written: nothing holds the model to the world")
         else:
             _add_moving_joint(model, robot, i, above, notes)
+    shaped = {shape.link for shape, _ in shapes}
     for link in robot.merged:
-        parent = above[link.body]
-        if not apart[link.name].any():  # SDF has no links without mass, but frames
+        parent, phi = above[link.body], apart[link.name]
+        if not phi.any() and (link.body >= 0 or link.name not in shaped):  # SDF has no links without mass, but frames
             attached = {"attached_to": parent} if link.body >= 0 else {}
             frame = add_element(model, "frame", name=called[link.name], **attached)
             add_element(frame, "pose", _pose(link.placement))
+            if link.body >= 0:
+                carriers[link.name] = carriers[robot.links[link.body]][0], link.placement
             continue
-        _add_link(model, called[link.name], parent, link.placement, apart[link.name], notes)
+        # the mass of what stands on the ground has no torque: without an inertial it has SDF's own
+        added = _add_link(model, called[link.name], parent, link.placement, phi if phi.any() else None, notes)
+        carriers[link.name] = added, np.eye(4)
         name = f"{link.name}_fixed"
         while name in taken:
             name += "_"
@@ -210,6 +220,15 @@ def _new_sdf(robot: Robot, notes: list[str], described: Robot | None) -> str:
         add_element(made, "pose", _pose(second.placement))
         if axis.any():
             add_element(add_element(made, "axis"), "xyz", vector(axis))
+    for k, (shape, geometry) in enumerate(shapes):
+        carrier, place = carriers[shape.link]
+        part = add_element(carrier, "visual" if shape.visual else "collision", name=f"{shape.link}_shape{k + 1}")
+        add_element(part, "pose", _pose(place @ shape.pose))
+        part.append(geometry)
+        if shape.visual and shape.colour:
+            material = add_element(part, "material")
+            add_element(material, "ambient", shape.colour)
+            add_element(material, "diffuse", shape.colour)
     return xml_document(root)
 
 
@@ -229,14 +248,17 @@ def _link_names(robot: Robot, notes: list[str]) -> dict[str, str]:
     return called
 
 
-def _add_link(model: Element, name: str, parent: str, placement: Array, phi: Array, notes: list[str]) -> None:
+def _add_link(model: Element, name: str, parent: str, placement: Array, phi: Array | None, notes: list[str]) -> Element:
+    link = add_element(model, "link", name=name)
+    add_element(link, "pose", _pose(placement), **({} if parent == "world" else {"relative_to": parent}))
+    if phi is None:
+        return link
     refuse_moments_without_mass(name, phi, "SDF")
     if not phi.any():
         # without an inertial SDF would give the link 1 kg
         notes.append(f"link '{name}' has no mass; Gazebo may refuse that")
-    link = add_element(model, "link", name=name)
-    add_element(link, "pose", _pose(placement), **({} if parent == "world" else {"relative_to": parent}))
     link.append(_inertial(phi))
+    return link
 
 
 def _inertial(phi: Array) -> Element:

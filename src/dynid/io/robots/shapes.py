@@ -11,7 +11,9 @@ no shape, the body has no box.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -20,11 +22,12 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.io.robots.assemble import link_places, walk_tree
-from dynid.io.robots.description import check_mesh_file, home_of, read_description
+from dynid.io.robots.description import Description, home_of, read_description, vetted_mesh
 from dynid.io.robots.sdf_read import sdf_frames, sdf_model, stated_pose
+from dynid.io.robots.simulator_joint import vector
 from dynid.io.robots.solids import Solid, SolidKind, Solids, Surface, joined
-from dynid.io.robots.urdf_read import origin_pose, urdf_joints
-from dynid.io.robots.xml import named_elements, text_numbers
+from dynid.io.robots.urdf_read import origin_pose, urdf_joints, urdf_root
+from dynid.io.robots.xml import named_elements, read_numbers, text_numbers
 from dynid.model.poses import inverse_pose
 from dynid.model.robot import Robot
 
@@ -175,7 +178,109 @@ def coal_reason(error: Exception) -> str:
     return next(iter(told.splitlines()), type(error).__name__)
 
 
-# URDF -----------------------------------------------------------------------------------------
+# What the elements say ------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """One visual or collision element."""
+
+    link: str
+    visual: bool
+    pose: Array
+    """4x4, in the frame of the link."""
+    colour: str
+    """Red, green, blue and opacity; empty where none are stated."""
+    tag: str
+    solid: Solid | None
+    """None of a mesh, and of what is no body."""
+    mesh: str
+    """Its file as stated."""
+    scale: tuple[float, ...]
+    mesh_file: Callable[[], Path]
+    """Finds the file, an ordinary one of a moderate size."""
+
+
+StatedShape: TypeAlias = tuple[str, "Element", Callable[[], Shape]]
+"""Link, element, and what reads it."""
+
+
+def stated_shapes(description: Description, format: str) -> Iterator[StatedShape]:
+    """Every shape of a URDF or SDF file, links in the order of the file, visual elements of each before the others."""
+    where = description.where
+    if format == "sdf":
+        links, poses = sdf_frames(sdf_model(description), where)
+        return _sdf_shapes(links, poses, description)
+    root = urdf_root(description)
+    return _urdf_shapes(root, named_elements(root, "link", where), description, None)
+
+
+def _urdf_shapes(
+    root: Element, links: Mapping[str, Element], description: Description, package_dirs: Sequence[str | Path] | None
+) -> Iterator[StatedShape]:
+    colours = {one.get("name"): one.find("color") for one in root.findall("material")}
+
+    def read(link: str, part: Element, shape: Element) -> Shape:
+        where, name = f"{part.tag} of link '{link}' in {description.where}", shape.get("filename", "")
+        pose = origin_pose(part, f"origin of the {where}")
+        material = part.find("material")
+        colour = None if material is None else material.find("color")
+        colour = colours.get(material.get("name")) if colour is None and material is not None else colour
+        look = "" if colour is None else _colour(colour.get("rgba", ""))
+        find = partial(urdf_mesh_file, name, description.path, package_dirs)
+        return _shape(link, part, shape, pose, look, shape.get, name, find, where)
+
+    return _parts(links, read)
+
+
+def _sdf_shapes(links: Mapping[str, Element], poses: Mapping[str, Array], description: Description) -> Iterator[StatedShape]:
+    def read(link: str, part: Element, shape: Element) -> Shape:
+        where = f"{part.tag} '{part.get('name', '')}' of link '{link}' in {description.where}"
+        pose, relative = stated_pose(part, where, "")
+        if relative and relative not in poses:
+            raise InputError(f"pose of {where} is relative to '{relative}', which is no frame of the model")
+        if relative:
+            pose = inverse_pose(poses[link]) @ poses[relative] @ pose
+        if shape.find("submesh") is not None:
+            raise InputError(f"mesh of {where} has a <submesh>, which is not read; expected a file of its own")
+        look, name = _colour(part.findtext("material/diffuse", "")), shape.findtext("uri", "").strip()
+        find = partial(sdf_mesh_file, name, description.path, where)
+        return _shape(link, part, shape, pose, look, shape.findtext, name, find, where)
+
+    return _parts(links, read)
+
+
+def _parts(links: Mapping[str, Element], read: Callable[[str, Element, Element], Shape]) -> Iterator[StatedShape]:
+    for link, element in links.items():
+        for part in (*element.findall("visual"), *element.findall("collision")):
+            shape = part.find("geometry/*")
+            if shape is not None and shape.tag != "empty":
+                yield link, part, partial(read, link, part, shape)
+
+
+def _shape(
+    link: str,
+    part: Element,
+    shape: Element,
+    pose: Array,
+    colour: str,
+    stated: Callable[[str, str], str],
+    mesh: str,
+    mesh_file: Callable[[], Path],
+    where: str,
+) -> Shape:
+    """The shape with its sizes; ``stated`` gives the text of a size by its name."""
+    solid = _plain_solid(link, shape, pose, stated, where) if shape.tag in _LENGTHS else None
+    scale = text_numbers(stated("scale", "1 1 1"), 3, f"scale of the mesh of {where}") if shape.tag == "mesh" else [1.0] * 3
+    return Shape(link, part.tag == "visual", pose, colour, shape.tag, solid, mesh, tuple(scale), mesh_file)
+
+
+def _colour(text: str) -> str:
+    """Red, green, blue and, if stated, opacity; none where the text is none."""
+    values = read_numbers(text)
+    known = len(values) in (3, 4) and all(0.0 <= value <= 1.0 for value in values)
+    return vector(np.array([*values, 1.0][:4])) if known else ""
+
+
+# As solids ------------------------------------------------------------------------------------
 def _urdf_solids(path: Path, looks: bool, package_dirs: Sequence[str | Path] | None) -> Solids:
     """Collision shapes of a URDF file by link, or visual ones if the file has none of those and looks are wanted."""
     description = read_description(path)
@@ -187,39 +292,50 @@ def _urdf_solids(path: Path, looks: bool, package_dirs: Sequence[str | Path] | N
     if looks and not tag:
         raise InputError(f"{where} has no link shapes")
     tag = tag if looks else "collision"
-    notes: list[str] = []
-    solids: list[Solid] = []
-    lacking: dict[str, str] = {}
-    for joint in walk_tree(urdf_joints(root, links, where)):
-        link, element = joint.child, links[joint.child]
+    ordered = {joint.child: links[joint.child] for joint in walk_tree(urdf_joints(root, links, where))}
+    for element in ordered.values():
         # Pinocchio's own tag for cylinders that are meant to be round at their ends
         rounded = {one.get("name", "") for one in element.iterfind("collision_checking/capsule")}
-        for part in element.findall(tag):
-            place, shape = f"{tag} of link '{link}' in {where}", part.find("geometry/*")
-            if shape is None:
-                continue
-            if shape.tag == "cylinder" and part.get("name") in rounded:
-                shape.tag = "capsule"
-            try:
-                pose = origin_pose(part, f"origin of the {place}")
-                if shape.tag == "mesh":
-                    scale = text_numbers(shape.get("scale", "1 1 1"), 3, f"scale of the mesh of {place}")
-                else:
-                    solids += plain_solid(link, shape, pose, shape.get, place, notes)
-                    continue
-            except InputError as error:
-                lacking[link] = str(error)
-                continue
-            try:
-                file = urdf_mesh_file(shape.get("filename", ""), path, package_dirs)
-                check_mesh_file(file, path)
-                solids.append(Solid(link, "mesh", (), pose, mesh_surface(file, np.array(scale))))
-            except InputError as error:
-                raise InputError(f"{'' if looks else 'collision '}shapes of {where} cannot be read: {error}") from error
+        for shape in (one for part in element.findall(tag) if part.get("name") in rounded for one in part.iter("cylinder")):
+            shape.tag = "capsule"
+    shapes = [one for one in _urdf_shapes(root, ordered, description, package_dirs) if one[1].tag == tag]
+    return _solids(shapes, f"{'' if looks else 'collision '}shapes of {where} cannot be read")
+
+
+def _sdf_solids(path: Path) -> Solids:
+    """Shapes of an SDF file by link: collision elements, or visual ones where a link has none of those."""
+    description = read_description(path)
+    links, poses = sdf_frames(sdf_model(description), description.where)
+    hard = {link for link, element in links.items() if element.find("collision") is not None}
+    shapes = _sdf_shapes(links, poses, description)
+    return _solids([one for one in shapes if (one[1].tag == "collision") == (one[0] in hard)])
+
+
+def _solids(shapes: Iterable[StatedShape], refusal: str = "") -> Solids:
+    """The solids; a link one of whose shapes cannot be read has none, or is refused where a sentence for that is given."""
+    solids: list[Solid] = []
+    notes: list[str] = []
+    lacking: dict[str, str] = {}
+    for link, part, read in shapes:
+        meshed = False
+        try:
+            shape = read()
+            meshed = shape.tag == "mesh"
+            if meshed:
+                solids.append(Solid(link, "mesh", (), shape.pose, mesh_surface(shape.mesh_file(), np.array(shape.scale))))
+            elif shape.solid is not None:
+                solids.append(shape.solid)
+            else:
+                notes.append(f"not kept clear of: <{shape.tag}> of {part.tag} of link '{link}'")
+        except InputError as error:
+            if meshed and refusal:
+                raise InputError(f"{refusal}: {error}") from error
+            lacking[link] = str(error)
     whole = tuple(solid for solid in solids if solid.link not in lacking)
     return Solids(whole, lacking=lacking, notes=tuple(notes))
 
 
+# Files of meshes ------------------------------------------------------------------------------
 def urdf_mesh_file(name: str, path: Path, package_dirs: Sequence[str | Path] | None) -> Path:
     """The file of a mesh: beside the description, in a package in a folder above it or where ROS finds packages, or anywhere."""
     scheme, below = _scheme_and_path(name)
@@ -235,7 +351,7 @@ def urdf_mesh_file(name: str, path: Path, package_dirs: Sequence[str | Path] | N
     found = next((file for start in folders if below and (file := start / below).exists()), None)
     if found is None:
         raise InputError(f"mesh '{name}' could not be found")
-    return found
+    return vetted_mesh(found, path)
 
 
 def _scheme_and_path(uri: str) -> tuple[str | None, str]:
@@ -244,47 +360,8 @@ def _scheme_and_path(uri: str) -> tuple[str | None, str]:
     return (scheme, below) if separator else (None, uri)
 
 
-# SDF ------------------------------------------------------------------------------------------
-def _sdf_solids(path: Path) -> Solids:
-    """Shapes of an SDF file by link: collision elements, or visual ones where a link has none of those."""
-    description = read_description(path)
-    where, model = description.where, sdf_model(description)
-    links, poses = sdf_frames(model, where)
-    solids: list[Solid] = []
-    notes: list[str] = []
-    lacking: dict[str, str] = {}
-    for link, element in links.items():
-        try:
-            for part in element.findall("collision") or element.findall("visual"):
-                place = f"{part.tag} '{part.get('name', '')}' of link '{link}' in {where}"
-                pose, relative = stated_pose(part, place, "")
-                if relative and relative not in poses:
-                    raise InputError(f"pose of {place} is relative to '{relative}', which is no frame of the model")
-                if relative:
-                    pose = inverse_pose(poses[link]) @ poses[relative] @ pose
-                shape = part.find("geometry/*")
-                if shape is not None and shape.tag == "mesh":
-                    if shape.find("submesh") is not None:
-                        raise InputError(f"mesh of {place} has a <submesh>, which is not read; expected a file of its own")
-                    scale = text_numbers(shape.findtext("scale", "1 1 1"), 3, f"scale of the mesh of {place}")
-                    file = sdf_mesh_file(shape.findtext("uri", "").strip(), path, place)
-                    check_mesh_file(file, path)
-                    solids.append(Solid(link, "mesh", (), pose, mesh_surface(file, np.array(scale))))
-                elif shape is not None and shape.tag != "empty":
-                    solids += plain_solid(link, shape, pose, shape.findtext, place, notes)
-        except InputError as error:
-            lacking[link] = str(error)
-    whole = tuple(solid for solid in solids if solid.link not in lacking)
-    return Solids(whole, lacking=lacking, notes=tuple(notes))
-
-
-def plain_solid(
-    link: str, shape: Element, pose: Array, stated: Callable[[str, str], str], place: str, notes: list[str]
-) -> list[Solid]:
-    """The solid of one element; none, and a note, where it is no body. ``stated`` gives the text of a size by its name."""
-    if shape.tag not in _LENGTHS:
-        notes.append(f"not kept clear of: <{shape.tag}> of {place}")
-        return []
+def _plain_solid(link: str, shape: Element, pose: Array, stated: Callable[[str, str], str], place: str) -> Solid:
+    """The solid of one element of :data:`_LENGTHS`."""
     kind, name, count, long = _LENGTHS[shape.tag]
     sizes: list[float] = []
     for key, wanted in ((name, count), ("length", 1)) if long else ((name, count),):
@@ -293,7 +370,7 @@ def plain_solid(
         if min(found) < 0.0 or not any(found):
             raise InputError(f"{what} is '{stated(key, '')}', expected more than zero")
         sizes += [0.5 * size for size in found] if key in ("length", "size") else found
-    return [Solid(link, kind, tuple(sizes * 3 if shape.tag == "sphere" else sizes), pose)]
+    return Solid(link, kind, tuple(sizes * 3 if shape.tag == "sphere" else sizes), pose)
 
 
 def sdf_mesh_file(uri: str, path: Path, place: str) -> Path:
@@ -307,8 +384,8 @@ def sdf_mesh_file(uri: str, path: Path, place: str) -> Path:
         for above in folder.parents if package not in ("..", "/") else ():
             file = (above / below).resolve()
             if (above / package).is_dir() and file.is_relative_to((above / package).resolve()) and file.exists():
-                return file
+                return vetted_mesh(file, path)
     file, home = (folder / below).resolve(), home_of(folder)
     if not file.is_relative_to(home):
         raise InputError(f"{place} asks for the mesh '{file}', expected one below '{home}'")
-    return file
+    return vetted_mesh(file, path)

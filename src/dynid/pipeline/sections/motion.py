@@ -8,7 +8,7 @@ import numpy as np
 
 from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.excitation.excitation_result import Excitation
-from dynid.excitation.experiment_sheet import experiment_sheet
+from dynid.excitation.experiment_sheet import distance_rows, experiment_sheet, limit_rows
 from dynid.excitation.pose_limits import tool_path
 from dynid.io.robots.solids import Solid, Surface
 from dynid.pipeline.sections.model import shapes_to_draw
@@ -27,17 +27,6 @@ LARGE_M = 5.0
 def excitation_section(excitation: Excitation) -> Section:
     """The motion as a section of a report: margins, pictures, and the card for the person at the robot."""
     margins = excitation.margins
-    rows = tuple(
-        (
-            use.name,
-            f"{use.limit:.4g} {use.unit}",
-            "" if np.isnan(use.largest) else f"{use.largest:.4g} {use.unit}",
-            f"{100.0 * use.share:.1f} %",
-            use.where,
-            f"{use.time_s:.3f} s",
-        )
-        for use in excitation.limit_uses
-    )
     text = (
         f"{excitation.playable.duration_s:.4g} s of motion, condition number {excitation.condition_number:.4g} over "
         f"{excitation.base.n_base} base parameters; the smallest margin is {100.0 * margins.smallest:.2f} %."
@@ -46,7 +35,11 @@ def excitation_section(excitation: Excitation) -> Section:
         "Exciting motion",
         text,
         (
-            Table(("limit", "of the robot", "largest", "share", "where", "at"), rows, numeric=(1, 2, 3, 5)),
+            *(
+                Table(rows[0], tuple(rows[1:]), numeric=(1, 2))
+                for rows in (limit_rows(excitation), distance_rows(excitation))
+                if rows
+            ),
             limits_figure(excitation),
             positions_figure(excitation),
             singular_values_figure(excitation),
@@ -154,10 +147,14 @@ def picture(excitation: Excitation) -> str:
     robot = excitation.robot
     shapes, told = shapes_to_draw(robot)
     scene = make_scene(robot, robot, excitation.playable.samples(_SCENE_HZ), shapes, surroundings(excitation))
+    around = (
+        ", ".join(use.name[3:] for use in excitation.distances if use.name.startswith("to "))
+        or "nothing that dynid knows of"
+    )
     moving = Section(
         "The robot in motion",
-        f"Press Play before the robot does. Each link as the uniform box that has its ten parameters; what stands around is see-through. "
-        f"{told}",
+        f"Press Play before the robot does. Each link as the uniform box that has its ten parameters; see-through is what stands around: "
+        f"{around}. {told}",
         (scene,),
         "Robot",
     )

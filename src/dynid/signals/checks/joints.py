@@ -241,6 +241,9 @@ def check_torque_present(recording: Recording, robot: Robot | None = None) -> Da
         "log measured joint torque or motor current; where it is there under another name, a mapping file (--mapping FILE) states it: "
         'torque = "M{number}" for columns M1, M2, ..'
     )
-    if recording.reference_position is not None:
-        fix += "; from commands and positions alone 'dynid actuators' finds friction, rotor inertia and delay"
+    if recording.reference_position is not None and not external:
+        what = (
+            "the log has commands and positions and no torque: friction, rotor inertia and delay can be found, bodies cannot"
+        )
+        return DataCheck((Finding("warning", what, f"use 'dynid actuators'; for bodies {fix}", code="no_torque"),), {})
     return DataCheck((Finding("error", f"the log holds {held}", fix, code="no_torque"),), {})

@@ -1,4 +1,4 @@
-"""Shapes of URDF and SDF in new MJCF: where MuJoCo has them, against Pinocchio; what they weigh, touch and cannot be."""
+"""Shapes of URDF and SDF in new MJCF and SDF: where MuJoCo has them, against Pinocchio; what they weigh, touch and cannot be."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from dynid.io.robots.mjcf_write import write_mjcf
 from dynid.io.robots.proof import file_parity
 from dynid.io.robots.read import read_robot
+from dynid.io.robots.sdf_write import write_sdf
 
 BODY = (
     '<inertial><origin xyz="0.1 0 0"/><mass value="2"/>'
@@ -183,3 +184,43 @@ def test_shapes_of_sdf(tmp_path):
     np.testing.assert_allclose(model.geom_size[0, :2], [0.05, 0.2])
     np.testing.assert_allclose(model.geom_rgba[0], [0, 1, 0, 1])
     assert any("MJCF has no <cone>: collision of 'arm'" in note for note in out.notes)
+
+
+def test_shapes_of_a_new_sdf_are_those_of_the_urdf(home):
+    """Read back by MuJoCo's way of our MJCF, where shapes were compared with Pinocchio."""
+    mesh = '<mesh filename="package://pkg/meshes/part.stl" scale="2 1 1"/>'
+    text = arm(
+        shape("visual", '<box size="0.2 0.1 0.04"/>', more='<material name="red"/>')
+        + shape("collision", '<cylinder radius="0.03" length="0.3"/>'),
+        shape("visual", mesh) + shape("collision", '<sphere radius="0.07"/>'),
+        shape("collision", '<box size="0.3 0.3 0.1"/>'),
+    )
+    robot, _, expected = written(home, text)
+    out = write_sdf(robot, home / "out" / "arm.sdf")
+    assert file_parity("sdf", robot, out.path) < 1e-12
+    again = read_robot(out.path, "viscous,coulomb,armature")
+    found = mujoco.MjModel.from_xml_path(str(write_mjcf(again, home / "out" / "again.xml").path))
+    assert found.ngeom == expected.ngeom == 6
+    key = [placed_geoms(model) for model in (found, expected)]
+    np.testing.assert_allclose(key[0], key[1], atol=1e-9)
+
+
+def placed_geoms(model):
+    """Kind, whether it touches, sizes, colour, place and turn of all geoms, in an order of their own."""
+    state = mujoco.MjData(model)
+    state.qpos[:] = [0.4, -0.7]
+    mujoco.mj_forward(model, state)
+    rows = np.column_stack(
+        [model.geom_type, model.geom_contype, model.geom_size, model.geom_rgba, state.geom_xpos, state.geom_xmat]
+    )
+    return rows[np.lexsort(np.round(rows, 6).T[::-1])]
+
+
+def test_meshes_that_gazebo_reads_are_kept_in_sdf(home):
+    looks = "".join(shape("visual", f'<mesh filename="package://pkg/meshes/{name}"/>') for name in ("part.dae", "gone.stl"))
+    robot, _, _ = written(home, arm(looks, shape("visual", '<sphere radius="-1"/>')))
+    out = write_sdf(robot, home / "out" / "arm.sdf")
+    assert out.path.read_text().count("<uri>../pkg/meshes/part.dae</uri>") == 1
+    notes = "\n".join(out.notes)
+    assert "their files cannot be had: visual of 'upper' ('package://pkg/meshes/gone.stl')" in notes
+    assert "visual of 'fore'" in notes
