@@ -170,7 +170,7 @@ def _show_many(found: Sequence[Added], store: Path) -> None:
     robots = sorted({one.key.robot for one in found})
     there = f", {skipped} skipped that were there already" if skipped else ""
     made = " (made)" if any(one.made for one in found) else ""
-    screen.line(f"{added} logs of {len(robots)} robots added to {store}{made}{there}", "title")
+    screen.line(f"{added} logs of {len(robots)} robots added to {store}{made}{there}", "title", most=4)
     rows = []
     for robot in robots:
         days = sorted(one.key.day for one in found if one.key.robot == robot)
