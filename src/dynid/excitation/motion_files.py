@@ -28,17 +28,30 @@ Writer: TypeAlias = Callable[[Trajectory, Path, Sequence[str], float, Sequence[b
 Reader: TypeAlias = Callable[[Path, Sequence[bool]], programs.Points]
 
 _TICKS = programs.TICKS_PER_TURN / (2.0 * np.pi)
-_UR = "RTDE with the recipe timestamp, actual_q, actual_qd, actual_current, target_q: examples/record/ur_record.py"
+_UR = (
+    "RTDE with the recipe timestamp, actual_q, actual_qd, actual_current, target_q, and from PolyScope 5.23 or 10.11 on "
+    "actual_current_as_torque: examples/record/ur_record.py"
+)
 _ROS = "`ros2 bag record -s mcap /joint_states`: examples/record/ros2_record.py plays the motion and records"
 _FRANKA = "every robot state of libfranka: examples/record/franka_record.cpp plays this table and records q, dq, tau_J"
-_KUKA = "the controller's Trace, or RSI: $AXIS_ACT_MEAS, $VEL_AXIS_ACT, $TORQUE_AXIS_ACT"
-_ABB = "joint positions of the EGM feedback; motor torque by TestSignDefine (torque_ref) and TestSignRead"
-_FANUC = "the controller's Data Monitor: joint angles and motor current of every axis"
+_KUKA = (
+    "RSI, whose Ethernet object sends DEF_AIPos, DEF_ASPos and DEF_MACur (motor current), or the controller's Trace of "
+    "$AXIS_ACT_MEAS, $VEL_AXIS_ACT (percent) and $TORQUE_AXIS_ACT"
+)
+_ABB = (
+    "feedBack.joints of EGM's EgmRobot messages, in degrees; torque by `TestSignDefine 1, 4002, ROB_1, 1, 0.004` for each axis "
+    "and TestSignRead"
+)
+_FANUC = (
+    "joint angles and motor current or torque of every axis, by what the controller offers, such as the option Data Monitor"
+)
 _LEROBOT = (
-    "Present_Position, Present_Velocity and Present_Current or Present_Load, read after every command by bus.sync_read"
+    "Present_Position, Present_Velocity and Present_Current (Present_Load on SCS servos), after every command one "
+    "`bus.sync_read(name, normalize=False)` for each"
 )
 _DYNAMIXEL = (
-    "Present Current (126), Present Velocity (128) and Present Position (132), by one sync read after every sync write"
+    "Present Current (126, load on XL430), Present Velocity (128) and Present Position (132): one GroupSyncRead of 10 "
+    "bytes from 126 after every GroupSyncWrite"
 )
 
 

@@ -82,7 +82,7 @@ class ExciteSettings:
     )
     shape: Literal["fourier", "bspline", "points", "sinusoids"] = option(
         "fourier",
-        "fourier, bspline, points (Gautier-Khalil) or sinusoids (Gaz).",
+        "fourier, bspline, points (best poses, joined by polynomials) or sinusoids (one period for each joint).",
         Text("NAME", choices=SHAPES, what="shape of motion"),
         group=MOTION,
     )
@@ -279,7 +279,7 @@ class ExciteSettings:
     )
     plane: tuple[str, ...] = option(
         (),
-        "A plane: the robot stays where n . p >= d, in the base frame, m. Repeat for several.",
+        "A plane: the robot stays where NX x + NY y + NZ z >= D, in the base frame, m. Repeat for several.",
         Names("NX,NY,NZ,D", form="0,0,1,-0.2"),
         group=APART,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -109,10 +110,19 @@ CONTACT = "contact_"
 """Beginning of a column that tells whether a foot touches the ground."""
 
 
+OPEN_GAIN = "K"
+"""Stands, with the number of its joint, for a drive gain that the user has to fill in."""
+
+
+def _lacks_gains(files: Files) -> bool:
+    return any(flag == "--drive-gains" and OPEN_GAIN in value for flag, value in pairwise(files.flags))
+
+
 def _gain_flags(gains: LoggedGains | None) -> list[str]:
-    if gains is None or not gains.complete:
-        return ["--drive-gains", "K1,K2,.."]
-    return ["--drive-gains", ",".join(f"{value:.4g}" for value in gains.values)]
+    if gains is None:
+        return ["--drive-gains", OPEN_GAIN + "1,K2,.."]
+    told = (f"{value:.4g}" if np.isfinite(value) else f"{OPEN_GAIN}{k}" for k, value in enumerate(gains.values, start=1))
+    return ["--drive-gains", ",".join(told)]
 
 
 def _gain_note(gains: LoggedGains | None) -> str:
@@ -123,13 +133,13 @@ def _gain_note(gains: LoggedGains | None) -> str:
         f"{name} {value:.4g} +- {1.96 * spread:.2g}" if np.isfinite(value) else f"{name} not shown"
         for name, value, spread in pairs
     )
-    return f"drive gains by the controller's own {gains.columns[0]} and {gains.columns[1]}, N m/A: {told}"
+    fill_in = "" if gains.complete else "; fill in those that are not shown, from the data sheet or from dynid gains"
+    return f"drive gains by the controller's own {gains.columns[0]} and {gains.columns[1]}, N m/A: {told}{fill_in}"
 
 
 def _start(files: Files, *more: str) -> list[Step]:
     """Every guide begins with a look at the log and ends up with a run."""
-    ready = "K1,K2,.." not in files.flags
-    reading = [flag for flag in files.flags if flag != "K1,K2,.."]
+    ready, reading = not _lacks_gains(files), list(files.flags)
     looked = [] if not ready else reading[: reading.index("--feet")] if "--feet" in reading else reading
     return [
         files.step("what is in the log, and what is wrong with it", "data", files.log, "--robot", files.robot, *looked),
@@ -147,7 +157,7 @@ LOADED = "loaded_log.csv"
 def _ur(files: Files) -> list[Step]:
     first, identify = _start(files)
     steps = [first]
-    if files.current and "K1,K2,.." in files.flags:
+    if files.current and _lacks_gains(files):
         words = ("gains", files.log, LOADED, "--robot", files.robot, "--mass", "KG")
         steps.append(files.step("drive gains from a second log with a known load", *words, ready=False))
     return [

@@ -329,7 +329,7 @@
       const points = this.pivots(found), ink = report.style("text"), accent = report.colour("predicted");
       const things = [];
       this.scene.bodies.forEach((body, i) => {
-        const from = body.parent < 0 ? [0, 0, this.floor] : points[body.parent];
+        const from = body.parent >= 0 ? points[body.parent] : [0, 0, body.kind === "floating" ? this.floor : 0];
         things.push(this.segment(this.project(from), this.project(points[i]), ink, 3));
         if (body.kind === "floating") return;
         const axis = turn(found[i], body.axis).map((x) => 0.07 * this.radius * x);
