@@ -37,7 +37,7 @@ from dynid.validation.prediction import row_error
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from legged_robots import HUMANOID, HUMANOID_FEET, QUADRUPED, QUADRUPED_FEET, robot_file
-from legged_simulation import Walk, World, described_wrong, floating, humanoid, quadruped, stand, walk
+from legged_simulation import Logging, Walk, World, described_wrong, floating, humanoid, quadruped, stand, walk
 
 PIECE = 5000
 KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -46,15 +46,18 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "unknown_forces": ({}, {"feet": QUADRUPED_FEET}),
     "humanoid": ({}, {"flat_feet": HUMANOID_FEET}),
 }
+SOFT = World(step_s=0.002, integrator="implicitfast", contact={"solref": "0.04 1"}, radius=0.02)
+STIFF = World(step_s=0.0005, contact={"solref": "0.004 1"}, option={"cone": "elliptic"}, radius=0.01)
+AFTER = World(after=True, step_s=0.002)
 WORLDS = {
-    "plain": World(),
-    "derived": World(accelerations="none"),
-    "central": World(accelerations="central"),
-    "backward": World(accelerations="backward"),
-    "after": World(after=True, step_s=0.002),
-    "soft": World(step_s=0.002, integrator="implicitfast", contact='solref="0.04 1"', radius=0.02, accelerations="none"),
-    "stiff": World(step_s=0.0005, contact='solref="0.004 1"', option='cone="elliptic"', radius=0.01),
-    "late": World(late=1, after=True, step_s=0.002, accelerations="backward"),
+    "plain": Logging(),
+    "derived": Logging(accelerations="none"),
+    "central": Logging(accelerations="central"),
+    "backward": Logging(accelerations="backward"),
+    "after": Logging(AFTER),
+    "soft": Logging(SOFT, accelerations="none"),
+    "stiff": Logging(STIFF),
+    "late": Logging(AFTER, late=1, accelerations="backward"),
 }
 """Ways in which others simulate and log; ``none`` logs no accelerations."""
 
@@ -137,7 +140,7 @@ def turned(columns: dict[str, Any], share: float, seed: int) -> dict[str, Any]:
 
 def simulated_log(kind: str, seed: int, noise: float, world: str) -> tuple[Walk, Robot, float]:
     """A log of one kind, the description it is identified from, and the viscous friction of its joints."""
-    given = {"seed": seed, "world": WORLDS[world], "motion_noise": noise} | KINDS[kind][0]
+    given = {"seed": seed, "logging": WORLDS[world], "motion_noise": noise} | KINDS[kind][0]
     effects = "viscous,coulomb,offset,armature"
     if kind == "humanoid":
         return stand(torque_noise=0.5 * noise, **given), described_wrong(humanoid(effects), seed=seed), 0.5

@@ -20,6 +20,8 @@ import numpy as np
 import motion_check
 from dynid import design_excitation, read_robot, write_motion
 from dynid.errors import DynidError
+from dynid.excitation.trajectories import Trajectory
+from dynid.signals.samples import Samples
 
 OWN = Path(__file__).parents[1] / "examples" / "robots"
 BODY = '<inertial><origin xyz="{com}"/><mass value="{mass}"/><inertia ixx="{i}" iyy="{i}" izz="{i}" ixy="0" ixz="0" iyz="0"/></inertial>'
@@ -65,6 +67,8 @@ PROMISED = ("panda", "ur10", "xarm7", "kinova", "so101", "scara", "rail", "z1", 
 """Robots on which the promises of a design are held against an identification."""
 NOISE = 0.01
 """Torque noise of simulated logs, of each joint's torque."""
+STANDSTILL_S = 2.0
+"""Standstill at both ends of a log, as the experiment card asks for it: what identification drops there is no part of the motion."""
 
 
 def main() -> None:
@@ -157,7 +161,7 @@ def promised(
     own = {name: value for name, value in case.options.items() if name != "lock"}
     found = design_excitation(robot, period=10.0, seconds=seconds, starts=3, rate=rate_hz, engine="serial", **own)
     model = with_effect(with_effect(found.robot, "viscous", 0.5), "coulomb", coulomb)
-    table = write_motion(found.playable, folder / f"{case.name}.csv", rate_hz=rate_hz)
+    table = write_motion(with_standstill(found.playable, rate_hz), folder / f"{case.name}.csv")
     rubbing = replace(found, robot=model)  # its torque, of which the noise is one percent, has friction too
     torque_noise = noise / DEFAULT_NOISE * torque_noise_of(rubbing)
     promise = np.array([one.sigma for one in predict_sigmas(rubbing, torque_noise, rate_hz)])
@@ -181,6 +185,17 @@ def promised(
             "biased": float(np.sqrt((((np.mean(values, axis=0) - truth) / promise) ** 2).mean())),
         }
     return row
+
+
+def with_standstill(motion: Trajectory, rate_hz: float, seconds: float = STANDSTILL_S) -> Samples:
+    """The motion with the standstill before and after it that the experiment card asks for."""
+    rows = motion.samples(rate_hz)
+    n = round(seconds * rate_hz)
+    position = np.pad(rows.position, ((n, n), (0, 0)), mode="edge")
+    velocity, acceleration = (np.pad(part, ((n, n), (0, 0))) for part in (rows.velocity, rows.acceleration))
+    return replace(
+        rows, time=np.arange(len(position)) / rate_hz, position=position, velocity=velocity, acceleration=acceleration
+    )
 
 
 def points_of(name: str, seconds: float) -> dict[str, Any]:

@@ -62,3 +62,17 @@ def test_the_program_alone_says_what_to_do_first() -> None:
     assert done.returncode == 0
     for verb in ("demo", "guide", "data", "identify"):
         assert f"dynid {verb}" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("verb", "flags"),
+    [
+        ("excite", ("--ceiling", "--clearance", "--home", "--ground", "--fraction", "--plane")),
+        ("simulate", ("--viscous", "--coulomb")),
+    ],
+)
+def test_the_short_help_has_what_keeps_a_motion_safe_and_what_its_example_uses(verb: str, flags: tuple[str, ...]) -> None:
+    told = dynid(verb, "--help").stdout
+    assert all(f" {flag} " in told for flag in flags)
+    assert "where n ." not in told

@@ -27,6 +27,8 @@ from dynid.model.effects.dry_friction import Coulomb
 from dynid.model.effects.effect import Effect
 from dynid.model.effects.jointwise import Coefficient, JointwiseEffect
 from dynid.model.effects.linear import Armature, Offset, Viscous
+from dynid.model.joint import Joint
+from dynid.model.robot import make_robot
 from dynid.regression.base import reduce_to_base
 from dynid.signals.samples import Samples
 from gravity_controller import GravityPD
@@ -316,6 +318,17 @@ def test_values_of_effects():
         with_effect(robot, "coulomb", -1.0)
     with pytest.raises(InputError, match="values of viscous were given, but the robot's effects are none"):
         with_effect(planar_2r(), "viscous", 1.0)
+
+
+def test_values_of_effects_of_a_floating_robot_stand_beside_those_of_others():
+    joints = [
+        Joint("base", "floating", -1, np.eye(4), np.zeros(6)),
+        Joint("hinge", "revolute", 0, np.eye(4), [0, 0, 0, 0, 0, 1]),
+    ]
+    body = [1.0, 0, 0, 0, 0.1, 0, 0.1, 0, 0, 0.1]
+    robot = with_effect(make_robot("wheel", joints, [body, body], effects=(Viscous(), Armature())), "viscous", 0.5)
+    assert robot.parameters["fv2"] == 0.5
+    assert robot.parameters["Ia2"] == 0.0
 
 
 def test_a_runaway_is_an_error_not_a_log():

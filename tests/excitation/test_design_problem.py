@@ -25,6 +25,8 @@ def test_obstacles_are_told_with_flags_that_move_them():
 
     assert _remedies(["clearance of 'hand' and 'elbow' in 90 %"]) == ""
     assert "--ground none or --ground HEIGHT" in _remedies(["clearance of 'hand' and 'ground' in 52 %"])
+    ceiling = _remedies(["clearance of '--ceiling' and 'hand' in 52 %", "clearance of '--box 2' and 'hand' in 9 %"])
+    assert "another place or size of --box 2, --ceiling, or a smaller --clearance" in ceiling
     room = _remedies(["tool room of 'tool, x' in 100 %"])
     assert "--keep-in" in room
     assert "--torque" not in room

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from cli_program import app
 from dynid.errors import InputError
+from dynid.excitation.command import design_excitation
 from dynid.excitation.excitation_result import base_regressor
 from dynid.excitation.fixed_motions import actuator_excitation, sinusoid_excitation, sinusoids
 from dynid.excitation.limits import limits_of, margins_of
@@ -25,7 +26,7 @@ from dynid.model.effects.linear import Offset, Viscous
 from dynid.model.robot import Robot
 from dynid.regression.base import reduce_to_base
 from messages import facts
-from problems import demo_arm
+from problems import arm_with_hand_urdf, demo_arm
 from published import robot_file, tables
 
 
@@ -154,3 +155,14 @@ def test_the_motion_of_table_1_exceeds_the_data_sheet_and_fits_a_faster_arm():
     assert found.margins.smallest > 0.0
     assert json.dumps(found.as_json())
     assert found.condition_number > 95.4  # made for friction, not for the parameters of links
+
+
+def test_sinusoids_are_about_a_free_pose_where_bodies_are_too_near_in_the_middle_of_the_ranges(tmp_path):
+    path = tmp_path / "arm.urdf"
+    path.write_text(arm_with_hand_urdf(shapes=True))
+    middle = design_excitation(path, shape="sinusoids", position=((-2.5, 2.5), (-2.0, 0.6)))
+    below = design_excitation(path, shape="sinusoids", position=((-2.5, 2.5), (-0.5, 2.2)))
+    said = [any("a pose with more room" in note for note in found.notes) for found in (middle, below)]
+    assert said == [False, True]
+    assert below.margins.clearance >= 0.0
+    assert below.trajectory.offset[1] < 0.5  # above the mounting plane

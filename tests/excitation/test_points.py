@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from dynid.dynamics.regressors import energy_regressor
 from dynid.dynamics.simulate import exact_motion
 from dynid.errors import InputError
+from dynid.excitation.command import design_excitation
 from dynid.excitation.criteria import condition_number, scaling_of
 from dynid.excitation.limits import limits_of, margins_of
 from dynid.excitation.points import design_points
@@ -171,3 +173,19 @@ def test_the_work_of_friction_counts_in_the_choice_of_points():
     h = energy_regressor(robot, *motion.evaluate(points)[:2])
     W = np.hstack([np.diff(h, axis=0), work]) @ base.lift
     assert condition_number(design.energy_rows) == pytest.approx(np.linalg.cond(W), rel=1e-3)
+
+
+def test_a_robot_without_room_for_points_is_told_which_limit_they_break():
+    robot = planar_2r()
+    limits = limits_of(robot, torque=0.01, acceleration=20.0)
+    with pytest.raises(InputError, match=facts("points", "torque (", "--shape fourier")):
+        design_points(robot, limits=limits, starts=1, iterations=2, seconds=2.0)
+
+
+@pytest.mark.slow
+def test_points_of_a_palletiser_lie_where_its_bodies_have_room():
+    path = Path(__file__).parents[2] / "examples" / "robots" / "parallelogram_arm.toml"
+    found = design_excitation(path, shape="points", seconds=10.0, engine="serial")
+    assert found.margins.smallest >= 0.0
+    assert found.margins.clearance is not None
+    assert found.condition_number < 1e5

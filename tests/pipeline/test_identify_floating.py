@@ -19,7 +19,7 @@ from dynid.pipeline.folder import load_result
 from dynid.pipeline.identify import identify
 from dynid.pipeline.options import Settings
 from legged_robots import HUMANOID_FEET, QUADRUPED, QUADRUPED_FEET, robot_file
-from legged_simulation import World, described_wrong, humanoid, quadruped, stand, walk
+from legged_simulation import Logging, World, described_wrong, humanoid, quadruped, stand, walk
 
 QUICK = Settings(feet=QUADRUPED_FEET, cutoff_hz=12.0, signal_band_hz=40.0, foot_radius=0.015, friction="linear", boxes=False)
 
@@ -277,15 +277,15 @@ def share_held(run: Any, truth: Any, viscous: float) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "world",
+    "logging",
     [
-        World(accelerations="central"),
-        World(accelerations="none", contact='solref="0.04 1"', radius=0.02, step_s=0.002, integrator="implicitfast"),
-        World(late=1, after=True, step_s=0.002, accelerations="backward"),
+        Logging(accelerations="central"),
+        Logging(World(contact={"solref": "0.04 1"}, radius=0.02, step_s=0.002, integrator="implicitfast"), "none"),
+        Logging(World(after=True, step_s=0.002), "backward", late=1),
     ],
 )
-def test_a_clean_walk_of_somebody_else_has_intervals_that_hold(world: World) -> None:
-    made = walk(quadruped(), seed=7, world=world)
+def test_a_clean_walk_of_somebody_else_has_intervals_that_hold(logging: Logging) -> None:
+    made = walk(quadruped(), seed=7, logging=logging)
     clean = {name: column for name, column in made.columns.items() if not name.startswith("imu")}
     run = identify(wrong(), clean, Settings(feet=QUADRUPED_FEET, split=0.65))
     assert share_held(run, made.truth, 0.01) > 0.9

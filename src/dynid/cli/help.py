@@ -15,8 +15,11 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
         "--robot", "--sensor", "--frame", "--mass", "--kp", "--kd", "--delay", "--joints", "--preset", "--mapping", "--drive-gains",
         "--lock", "--robot-id", "--day", "--pattern", "--source", "--where",
     ),
-    "My model": ("--friction", "--method", "--methods", "--gravity", "--free", "--hold"),
-    "My motion": ("--period", "--harmonics", "--shape", "--robot-limits", "--box", "--plane", "--until", "--rate"),
+    "My model": ("--friction", "--method", "--methods", "--gravity", "--free", "--hold", "--viscous", "--coulomb"),
+    "My motion": (
+        "--period", "--harmonics", "--shape", "--rate", "--until", "--fraction", "--robot-limits", "--home", "--clearance", "--ground",
+        "--box", "--ceiling", "--plane",
+    ),
     "Unseen data": ("--split", "--validate", "--max-error", "--max-change", "--replay", "--apply-advice"),
     "Output": (
         "--output", "--export", "--format", "--picture", "--card", "--report", "--page", "--table", "--verbose", "--json",
@@ -110,12 +113,14 @@ def show_all(ctx: typer.Context, asked: bool) -> None:
         raise typer.Exit
 
 
-FIRST_STEPS = """dynid identifies the dynamic model of a robot from its description and logs of its motion.
+FIRST_STEPS = """dynid identifies the dynamic model of a robot from its description and logs.
 
-  dynid demo                                     see it work on a simulated arm (a minute)
-  dynid guide ur arm.urdf log.csv                the commands for your robot: ur, franka, ros2, legged, servo, ...
-  dynid data log.csv --robot arm.urdf            what is in your log, and what is wrong with it
-  dynid identify arm.urdf log.csv --split 0.65   model, error on unseen data, report
-  dynid --help                                   every command
+  dynid demo                            see it work on a simulated arm
+  dynid guide ur arm.urdf log.csv       the commands for your robot:
+                                        ur, franka, ros2, legged, servo, ...
+  dynid data log.csv --robot arm.urdf   what is in your log, and what is wrong
+  dynid identify arm.urdf log.csv --split 0.65
+                                        model, error on unseen data, report
+  dynid --help                          every command
 """
 """What ``dynid`` alone says."""

@@ -81,7 +81,7 @@ def _places(robot: Robot) -> dict[str, slice]:
     """Where the values of each effect stand among the parameters."""
     places, first = {}, robot.parameters.n_inertial
     for effect in robot.effects:
-        n = effect.incidence(robot.n_joints).shape[1]
+        n = effect.incidence(len(robot.effect_joints)).shape[1]
         places[effect.label] = slice(first, first + n)
         first += n
     return places

@@ -247,7 +247,9 @@ class DesignProblem:
         if not broken:
             looked = "".join(", " + name.replace("_", " ") for name in self.pose)
             return f"limits looked at are position, velocity, acceleration{looked}; try a longer --period or more --starts"
-        return f"at rest, of {_POSES} random poses, the limit is broken of {'; of '.join(broken)}{_remedies(broken)}"
+        return (
+            f"limits that the robot breaks in random poses at rest: {'; '.join(broken)} of {_POSES} poses{_remedies(broken)}"
+        )
 
     def trajectory(self, x: Array) -> Trajectory:
         """The motion of these coefficients."""
@@ -276,7 +278,7 @@ class DesignProblem:
 def _remedies(broken: Sequence[str]) -> str:
     """What to change, by flags, where these limits are in the way."""
     found = []
-    if stated := sorted({word for told in broken for word in re.findall(r"'(--\S+)", told)}):
+    if stated := sorted({word for told in broken for word in re.findall(r"'(--[^']+)'", told)}):
         found.append(f"another place or size of {', '.join(stated)}, or a smaller --clearance")
     if any(told.startswith("tool room") for told in broken):
         found.append("another place or size of --keep-in, which the tool must reach")

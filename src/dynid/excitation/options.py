@@ -44,6 +44,7 @@ SEARCH = "How the best motion is searched"
 LIMITS = "Limits of the motion; where the description has a limit too, the tighter one holds"
 APART = "What is kept apart and what is held"
 ROBOT = "The robot"
+ON_FEET = "A robot on its feet"
 PAIRS = Numbers(
     "LOW:HIGH,..",
     count=2,
@@ -81,7 +82,7 @@ class ExciteSettings:
     )
     shape: Literal["fourier", "bspline", "points", "sinusoids"] = option(
         "fourier",
-        "fourier, bspline, points (Gautier-Khalil) or sinusoids (Gaz).",
+        "fourier, bspline, points (best poses, joined by polynomials) or sinusoids (one period for each joint).",
         Text("NAME", choices=SHAPES, what="shape of motion"),
         group=MOTION,
     )
@@ -278,7 +279,7 @@ class ExciteSettings:
     )
     plane: tuple[str, ...] = option(
         (),
-        "A plane: the robot stays where n . p >= d, in the base frame, m. Repeat for several.",
+        "A plane: the robot stays where NX x + NY y + NZ z >= D, in the base frame, m. Repeat for several.",
         Names("NX,NY,NZ,D", form="0,0,1,-0.2"),
         group=APART,
     )
@@ -308,6 +309,19 @@ class ExciteSettings:
         "Also move these joints, or 'all'; joints that follow others, fingers and wheels are held otherwise.",
         Names("JOINT,.."),
         group=APART,
+    )
+    feet: tuple[str, ...] = option(
+        (),
+        "Frames of point feet on which the robot stands: safe motions with feet fixed by inverse kinematics, instead of a design.",
+        Names("FRAME,.."),
+        group=ON_FEET,
+    )
+    flat_feet: tuple[str, ...] = option((), "The same for flat feet.", Names("FRAME,.."), group=ON_FEET)
+    motions: tuple[str, ...] = option(
+        (),
+        "Motions on feet, each --period long: shift (of weight), squat, turn (of the trunk), swing (of single legs). Default: all.",
+        Names("NAME,.."),
+        group=ON_FEET,
     )
     effects: tuple[str, ...] = effects_option(group=ROBOT)
     gravity: tuple[float, float, float] | None = gravity_option(group=ROBOT)

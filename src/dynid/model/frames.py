@@ -308,6 +308,12 @@ def frame_poses(robot: Robot, q: Array, body: int, placement: Array) -> tuple[Ar
     return R, p
 
 
+def leg_joints(robot: Robot, body: int) -> list[int]:
+    """Driven joints between the floating base and a body, from 0."""
+    tree = robot.tree
+    return [int(d) - 6 for d in tree.support[tree.support_start[body] : tree.support_start[body + 1]] if d >= 6]
+
+
 def _joint_pose(robot: Robot, body: int, q: Array) -> tuple[Array, Array]:
     """Rotation and translation of a body in its parent, sample by sample."""
     tree = robot.tree

@@ -128,7 +128,7 @@ class FloatingSetup:
     def of(cls, robot: Robot, settings: Settings) -> FloatingSetup:
         """As the settings say; frames that the robot does not have are refused."""
         points, flat, pushed = (
-            [_foot_frame(robot, name) for name in own] for own in (settings.feet, settings.flat_feet, settings.force_frames)
+            [foot_frame(robot, name) for name in own] for own in (settings.feet, settings.flat_feet, settings.force_frames)
         )
         radius = 0.0 if settings.foot_radius == "auto" else settings.foot_radius
         plan = RowPlan(FLOATING, foot_radius=radius, feet=(*points, *(f"{name}:flat" for name in flat)))
@@ -206,7 +206,7 @@ def _at(made: Samples, time: Array) -> Samples:
     return Samples(time, q, v, a)
 
 
-def _foot_frame(robot: Robot, name: str) -> str:
+def foot_frame(robot: Robot, name: str) -> str:
     """The frame of a foot: by its name, or by a beginning of it that no other frame has, or no other that is called a foot or sole."""
     known = frames_of(robot)
     if name in known:

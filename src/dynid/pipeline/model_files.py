@@ -440,10 +440,14 @@ def _carrying_rotors(run: IdentificationResult, model: Robot, format: str) -> tu
     where = motions_to_hold(model, run.samples)[1]
     told = (
         f"{format} has no place for rotor inertia: the links carry what they can of it, fitted {where} with gravity kept; of the joints' "
-        f"torque {100.0 * lacks:.2g} % lacks, {100.0 * lacked:.2g} % without that; give the simulator no rotors beside it, or export with "
-        "--rotors-apart"
+        f"torque {_part(lacks)} lacks, {_part(lacked)} without that; give the simulator no rotors beside it, or export with --rotors-apart"
     )
     return carrying, (told,)
+
+
+def _part(share: float) -> str:
+    """A share in per cent; what rounding leaves is no number."""
+    return "less than 0.01 %" if share < 1e-4 else f"{100.0 * share:.2g} %"
 
 
 def _format(name: str, prefix: str | None) -> _Format:

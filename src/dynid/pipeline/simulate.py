@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.dynamics.simulate import exact_motion, simulate
 from dynid.engine import Tell, silent
 from dynid.errors import InputError
 from dynid.excitation.limits import without_excluded_joints
 from dynid.excitation.motion_files import read_trajectory
-from dynid.io.logs.read import write_recording
+from dynid.io.logs.read import read_recording, write_columns, write_recording
+from dynid.io.robots.mujoco_contacts import SETTLE_S, SOLE, World, floating_columns, simulate_on_feet
 from dynid.model.robot import Robot
+from dynid.pipeline.floating_log import foot_frame
+from dynid.pipeline.simulate_options import SimulateSettings
 from dynid.signals.recording import Recording
 from dynid.signals.samples import Samples
 
@@ -86,6 +91,39 @@ def simulate_log(
     source = replace(result.recording.source, notes=(*notes, *result.notes))
     recording = _as_logged(robot, replace(result.recording, source=source))
     return Path(write_recording(recording, output, by_name=by_name)), recording
+
+
+def simulate_feet_log(
+    robot: Robot, trajectory: str | Path, output: str | Path, settings: SimulateSettings
+) -> tuple[Path, Recording]:
+    """Simulate a robot on a floating base, whose joints follow a trajectory file on their feet, into a log file."""
+    if settings.feet and settings.flat_feet:
+        raise InputError("--feet and --flat-feet are both given, expected one of them: all feet are simulated alike")
+    named = [foot_frame(robot, name) for name in settings.feet or settings.flat_feet]
+    joints = tuple(joint.name for joint in robot.driven_joints)
+    motion = read_recording(trajectory, joints, kind="motion", side="joint", joints=settings.joints)
+    if not isinstance(motion, Recording):
+        raise InputError(f"trajectory file '{trajectory}' holds no joint motion, expected columns t, q1, ..")
+    path, time = motion.position, motion.time - motion.time[0]
+
+    def references(t: float, _model: Any, _data: Any) -> Array:
+        return np.array([np.interp(t - SETTLE_S, time, column) for column in path.T])
+
+    step_s, sole = 1.0 / (settings.rate_hz * np.ceil(1000.0 / settings.rate_hz)), SOLE if settings.flat_feet else None
+    world = World(step_s=step_s, radius=settings.foot_radius, sole=sole)
+    made = simulate_on_feet(robot, references, float(time[-1]), named, world=world, rate_hz=settings.rate_hz)
+    if settings.encoder_bits:
+        made["q"] = np.round(made["q"] * 2**settings.encoder_bits / (2.0 * np.pi)) * 2.0 * np.pi / 2**settings.encoder_bits
+    columns = floating_columns(
+        made,
+        robot,
+        named,
+        torque_noise=settings.torque_noise * (made["tau"] ** 2).mean(axis=0) ** 0.5,
+        motion_noise=settings.motion_noise,
+        seed=settings.seed,
+        by_name=True,
+    )
+    return write_columns(Path(output), columns), Recording(columns["t"], made["q"], joints)
 
 
 def _as_logged(robot: Robot, recording: Recording) -> Recording:

@@ -25,6 +25,7 @@ _ONE_OR_ALL = "one or one per joint; default: the description's."
 LOG = "The log and its noise"
 FRICTION = "Friction and rotors"
 ROBOT = "The robot that moves"
+FEET = "A robot on its feet"
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,24 @@ class SimulateSettings:
         "joints",
         "Joints that numbered columns (q1, q2, ..) of the motion belong to, in their order; the others are held.",
         group=ROBOT,
+    )
+
+    feet: tuple[str, ...] = same_option(
+        Settings,
+        "feet",
+        "Frames of point feet on which a robot on a floating base stands or walks; the log holds its base, an IMU, and the feet.",
+        group=FEET,
+    )
+    flat_feet: tuple[str, ...] = same_option(
+        Settings, "flat_feet", "Frames of flat feet on which the robot stands or walks.", group=FEET
+    )
+    foot_radius: float = option(0.015, "Radius of round feet, m.", Number("R", 0.0, open_low=True, unit="m"), group=FEET)
+    motion_noise: float = option(
+        1.0,
+        "Noise of base, IMU and joints on feet: 1 for a usual one (0.5 mm, 0.2 mrad, 5 mm/s, 5 mrad/s, 0.05 m/s^2), 0 for none, with "
+        "accelerations logged as well.",
+        Number("SCALE", 0.0),
+        group=FEET,
     )
 
     def __post_init__(self) -> None:

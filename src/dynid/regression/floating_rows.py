@@ -22,7 +22,7 @@ import numpy as np
 from dynid.arrays import Array, check_shape, freeze, frozen_view
 from dynid.compiled import announced
 from dynid.errors import InputError
-from dynid.model.frames import Frame
+from dynid.model.frames import Frame, leg_joints
 from dynid.model.poses import rotation_from_quaternion
 from dynid.model.robot import Robot
 from dynid.regression.base import reduce_to_base
@@ -94,14 +94,9 @@ class Contacts:
     @property
     def apart(self) -> bool:
         """Whether every leg has its own joints, and no more of them than its foot holds: no row of theirs mixes with others then."""
-        tree, taken = self.robot.tree, list[int]()
-        for foot in self.feet:
-            start, stop = tree.support_start[foot.frame.body], tree.support_start[foot.frame.body + 1]
-            own = [int(d) for d in tree.support[start:stop] if d >= 6]
-            if len(own) > foot.size:
-                return False
-            taken += own
-        return len(set(taken)) == len(taken)
+        legs = [leg_joints(self.robot, foot.frame.body) for foot in self.feet]
+        fewest = all(len(leg) <= foot.size for leg, foot in zip(legs, self.feet, strict=True))
+        return fewest and len(set().union(*legs)) == sum(map(len, legs))
 
 
 @dataclass(frozen=True, eq=False)

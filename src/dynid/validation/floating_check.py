@@ -22,6 +22,8 @@ DISAGREES, AGREES = 0.6, 0.4
 """Relative differences of angular velocities from which on two signals disagree, and up to which another reading agrees."""
 OTHER_AXES = 0.25
 """Part of the squared misfit of an IMU up to which other axes leave it: these are its own then."""
+SMOOTHED_S = 0.1
+"""Time over which angular velocities are averaged before they are compared."""
 ALWAYS = 0.995
 STILL_RAD = 1e-3
 
@@ -90,18 +92,24 @@ def _axes(sensor: str, stem: str, own: Array, expected: Array) -> list[Finding]:
     ]
 
 
+def _smoothed(made: Samples, values: Array) -> Array:
+    """Means over a short time: the rate of an orientation has the noise of its sensor times the rate of the log."""
+    n = max(1, round(SMOOTHED_S * (len(made) - 1) / max(float(made.time[-1] - made.time[0]), 1e-9)))
+    return np.add.reduceat(values, np.arange(0, len(values) - n + 1, n), axis=0)[:-1] / n if len(values) > 2 * n else values
+
+
 def _quaternion(made: Samples, columns: Mapping[str, slice]) -> list[Finding]:
     """The rate of the orientation against the angular velocity, in the order x, y, z, w and in w, x, y, z."""
     if "orientation" not in columns or "angular_velocity" not in columns:
         return []
-    w = made.position[:, columns["angular_velocity"]]
+    w = _smoothed(made, made.position[:, columns["angular_velocity"]])
     size = float(np.sqrt(np.mean(w**2)))
     if size < TURNS:
         return []
 
     def misfit(order: Sequence[int]) -> float:
         q, dq = made.position[:, columns["orientation"]][:, order], made.velocity[:, columns["orientation"]][:, order]
-        return float(np.sqrt(np.mean((body_rate(q, dq) - w) ** 2)) / size)
+        return float(np.sqrt(np.mean((_smoothed(made, body_rate(q, dq)) - w) ** 2)) / size)
 
     as_read, other = misfit((0, 1, 2, 3)), misfit((1, 2, 3, 0))
     if as_read < DISAGREES:

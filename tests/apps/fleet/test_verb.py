@@ -167,6 +167,22 @@ def test_robot_and_day_from_the_names_of_logs_and_removed_again(shop: Shop, tmp_
     assert dynid("store", "remove", store, "--where", "robot=R9").returncode == 2
 
 
+def test_many_additions_are_told_on_one_screen(shop: Shop, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for k in range(5):
+        name = f"R{k % 2}_2026-03-{k + 1:02d}{shop.logs[0].suffix}"
+        (logs / name).write_bytes(shop.logs[k % len(shop.logs)].read_bytes())
+    pattern = "{robot}_{day}" + shop.logs[0].suffix
+    done = dynid("store", "add", shop.urdf, logs, "--to", tmp_path / "store", "--pattern", pattern, "-q", "--cutoff-hz", 15)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("3 logs of 2 robots added to")  # the other two have the content of the first
+    assert "2 skipped that were there already" in " ".join(done.stdout.split())
+    assert len(lines) <= 25
+    assert any(line.split() == ["R0", "2", "3", "2026-03-01", "2026-03-05"] for line in lines)
+
+
 def test_a_log_in_degrees_is_added_with_a_warning(shop: Shop, tmp_path: Path) -> None:
     """A store keeps what it was given for years: a unit that was misread must be told at once."""
     robot = read_robot(shop.urdf)

@@ -10,7 +10,8 @@ from typer.main import get_command
 
 from bench import Bench
 from cli_program import app
-from dynid.apps.guide.guides import GUIDES, guide_for
+from dynid.apps.guide.guides import GUIDES, Files, _gain_flags, guide_for
+from dynid.apps.guide.logged_gains import LoggedGains
 from dynid.errors import UnknownNameError
 from dynid.io.logs.read import read_recording, write_recording
 
@@ -71,3 +72,24 @@ def test_a_log_without_torque_is_an_error_only_where_torque_is_needed(bench: Ben
     log = write_recording(recording.with_(torque=None, reference_position=recording.position), tmp_path / "servo.csv")
     files, _ = guide_for(user, bench.urdf, log)
     assert any("no torque" in note for note in files.notes) == told
+
+
+def test_gains_that_the_log_shows_are_filled_in_and_the_others_are_left_open() -> None:
+    gains = LoggedGains(
+        ("a", "b", "c"), np.array([11.98, np.nan, 9.84]), np.array([0.1, np.nan, 0.1]), ("moment", "current")
+    )
+    assert _gain_flags(gains) == ["--drive-gains", "11.98,K2,9.84"]
+    steps = GUIDES["ur"][1](Files(given=True, flags=tuple(_gain_flags(gains)), current=True))
+    (identify,) = [step for step in steps if step.words[0] == "identify"]
+    assert not identify.ready
+    assert "11.98,K2,9.84" in identify.words
+    assert any(step.words[0] == "gains" for step in steps)
+
+
+def test_the_legged_guide_asks_for_the_gains_of_the_controller(bench: Bench, tmp_path) -> None:
+    recording = read_recording(bench.log, bench.truth)
+    log = write_recording(recording.with_(torque=None, reference_position=recording.position), tmp_path / "dog.csv")
+    (step,) = [one for one in guide_for("legged", bench.urdf, log)[1] if one.words[0] == "actuators"]
+    assert step.words[step.words.index("--kp") + 1] == "KP"
+    assert "--kd" in step.words
+    assert not step.ready

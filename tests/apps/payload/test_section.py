@@ -18,4 +18,4 @@ def test_a_load_and_what_makes_it_doubtful(run, loaded_log: Path, tmp_path: Path
     page = report_payload(run, doubtful, tmp_path / "load.html").read_text("utf-8")
     assert "with reservations" in page
     assert "the load may be on another frame" in page
-    assert "include 10 % for the drive gains" in page
+    assert "include 10 % (1 sigma) for the drive gains" in page

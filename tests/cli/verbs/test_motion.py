@@ -130,6 +130,7 @@ def test_distances_and_what_is_not_kept_apart_are_on_the_screen_the_card_and_the
         row = next(line for line in text.splitlines() if line.startswith(f"{name}  "))
         assert [part for part in row.split("  ") if part.strip()][1].strip() == words[1]
         assert all(word in page.read_text() for word in words)
+    assert "Every limit is kept, but shapes of bodies are guessed" in page.read_text()
     assert "asked 50 mm" in text
     assert "asked 50 mm" in card.read_text()
     warned = [line for line in text.splitlines() if line.startswith("warning: ")]

@@ -22,6 +22,16 @@ def test_quantities_of_the_base_are_found_by_usual_names() -> None:
     assert found["imu_angular_velocity"] == ("imu/gyro/x", "imu/gyro/y", "imu/gyro/z")
 
 
+def test_axes_of_an_imu_may_be_numbered_with_w_first() -> None:
+    named = [
+        f"imu_state.{what}.{k}" for what, n in (("quaternion", 4), ("gyroscope", 3), ("accelerometer", 3)) for k in range(n)
+    ]
+    found = base_columns(named)
+    assert found["orientation"] == tuple(f"imu_state.quaternion.{k}" for k in (1, 2, 3, 0))
+    assert found["imu_angular_velocity"] == tuple(f"imu_state.gyroscope.{k}" for k in range(3))
+    assert found["imu_acceleration"] == tuple(f"imu_state.accelerometer.{k}" for k in range(3))
+
+
 def test_a_base_moves_where_torque_and_its_motion_are_logged() -> None:
     imu = [f"imu_a{k}" for k in "xyz"]
     assert moves_base(["t", "q1", "tau1", *imu])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -145,3 +148,47 @@ def test_counts_name_the_locked_joints(tmp_path):
     with pytest.raises(InputError, match=facts("1", "2", "shoulder_lift", "position")) as caught:
         read_recording(path, robot)
     assert not isinstance(caught.value, MissingJointsError)
+
+
+def _table(path: Path, names: Sequence[str]) -> Path:
+    rows = np.sin(np.outer(np.arange(40), np.arange(1.0, len(names) + 1.0)))
+    rows[:, 0] = 0.01 * np.arange(40)
+    np.savetxt(path, rows, delimiter=",", header=",".join(names), comments="")
+    return path
+
+
+SIX = tuple(f"j{k}" for k in range(6))
+WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")
+
+
+@pytest.mark.parametrize(
+    ("names", "joints", "missing"),
+    [
+        (
+            ("t", *(f"actual_q_{k}" for k in range(6)), *(f"actual_qd_{k}" for k in range(5))),
+            SIX,
+            "no column 'actual_qd_5' for joint 'j5'",
+        ),
+        (("t", *(f"q_{name}" for name in SIX), *(f"tau_{name}" for name in SIX if name != "j3")), SIX, "no column 'tau_j3' for joint 'j3'"),
+        (("t", *(f"q{k}" for k in range(1, 7)), *WRENCH), (*SIX, "j6"), "no column 'q7' for joint 'j6'"),
+    ],
+    ids=["velocity", "torque", "sensor"],
+)  # fmt: skip
+def test_a_missing_column_is_called_by_its_name(
+    tmp_path: Path, names: tuple[str, ...], joints: tuple[str, ...], missing: str
+) -> None:
+    with pytest.raises(InputError) as refused:
+        read_recording(_table(tmp_path / "log.csv", names), joints)
+    assert missing in str(refused.value)
+
+
+def test_a_missing_axis_of_a_sensor_is_called_by_its_name(tmp_path: Path) -> None:
+    log = _table(tmp_path / "log.csv", ("t", *(f"q{k}" for k in range(1, 7)), *(name for name in WRENCH if name != "fy")))
+    with pytest.raises(InputError, match=r"no column 'fy' of the force and moment"):
+        read_recording(log, SIX, kind="wrench")
+
+
+def test_a_missing_command_is_named_in_the_note(tmp_path: Path) -> None:
+    names = ("t", *(f"q_{name}" for name in SIX), *(f"q_cmd_{name}" for name in SIX if name != "j2"))
+    (note,) = read_recording(_table(tmp_path / "log.csv", names), SIX).source.notes
+    assert note.endswith("no column 'q_cmd_j2' for joint 'j2'")

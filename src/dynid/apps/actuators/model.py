@@ -278,8 +278,10 @@ def read_command_logs(
     found = read_motion_logs(robot, paths, settings, "a motion log with commands", torque=False)
     for recording in found.recordings:
         problem = command_problem(recording, velocity=settings.control == "velocity")
-        if problem:
-            raise InputError(problem)
+        if problem:  # where a column is missing, a note names it
+            raise InputError(
+                "; ".join([problem, *(note for note in found.notes if "reference" in note and "is left out" in note)])
+            )
     return found.robot, found.recordings, found.notes
 
 

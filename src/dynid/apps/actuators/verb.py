@@ -172,16 +172,6 @@ def _open(run: ActuatorRun, files: Sequence[str]) -> list[tuple[str, str, str]]:
     return found
 
 
-def _apart(run: ActuatorRun) -> list[tuple[str, str, str]]:
-    """What the logs cannot tell apart, with the experiment that would."""
-    found = []
-    for group in run.separability.groups:
-        known = f"; only {group.determined} is known" if group.determined else ""
-        what = "cannot be told apart" if not group.alone else "is not determined"
-        found.append(("warning", f"{', '.join(group.names)} {what} by these logs{known}", group.experiment))
-    return found
-
-
 def _show_screen(run: ActuatorRun, notes: Sequence[str], files: Sequence[str]) -> None:
     from dynid.apps.actuators.model import SYMBOL_OF
 
@@ -202,7 +192,7 @@ def _show_screen(run: ActuatorRun, notes: Sequence[str], files: Sequence[str]) -
 
 
 def _show_table(run: ActuatorRun, notes: Sequence[str]) -> None:
-    for _, what, experiment in _apart(run):
+    for _, what, experiment in _open(run, ()):
         show(what)
         show(f"  to separate: {experiment}")
     rows, small = _rows(run)

@@ -16,7 +16,7 @@ import numpy as np
 from dynid.apps.fleet.entry import Entry, Key
 from dynid.arrays import freeze
 from dynid.engine import Engine, Serial
-from dynid.errors import NoRowsError
+from dynid.errors import InputError, NoRowsError
 from dynid.estimation.linear import DATA_TOLERANCE, LinearProblem
 from dynid.estimation.residuals import one_block_with_cells
 from dynid.estimation.uncertainty import noise_grams
@@ -93,6 +93,10 @@ def entry_of_logs(
         max_rows: samples of a log at most.
     """
     assert run.filter is not None
+    if run.robot.floating:
+        raise InputError(
+            f"a store keeps rows of robots that stand fixed, robot '{run.robot.name}' floats: 'dynid identify' takes its logs"
+        )
     filtered = found.filtered(run.filter, max_rows, still=True)
     rows = row_source(run.rows, run.robot, filtered.under_load(run.model))
     rows = rows.with_samples(samples_under_load(run.model, rows.samples))

@@ -148,10 +148,39 @@ def add(
         left_out = {"additions": records, "too_short": [str(one) for one in short]} if pattern is not None else {}
         show_json(records[0] | left_out)
         return
-    for one in found:
-        _show_added(one)
-    for one_short in short:
+    if len(found) > FEW_ADDED:
+        _show_many(found, to)
+    else:
+        for one in found:
+            _show_added(one)
+    for one_short in short[:FEW_ADDED]:
         show_warning(f"left out: {one_short}")
+    if len(short) > FEW_ADDED:
+        show_warning(f"left out: {len(short) - FEW_ADDED} more logs that are too short (--json)")
+
+
+FEW_ADDED = 3
+"""Additions up to which each is told by itself."""
+
+
+def _show_many(found: Sequence[Added], store: Path) -> None:
+    """Additions of many robots and days on one screen."""
+    screen = Screen()
+    added, skipped = sum(len(one.logs) for one in found), sum(len(one.skipped) for one in found)
+    robots = sorted({one.key.robot for one in found})
+    there = f", {skipped} skipped that were there already" if skipped else ""
+    made = " (made)" if any(one.made for one in found) else ""
+    screen.line(f"{added} logs of {len(robots)} robots added to {store}{made}{there}", "title", most=4)
+    rows = []
+    for robot in robots:
+        days = sorted(one.key.day for one in found if one.key.robot == robot)
+        logs = sum(len(one.logs) for one in found if one.key.robot == robot)
+        rows.append((robot, str(logs), str(len(set(days))), days[0].isoformat(), days[-1].isoformat()))
+    screen.table(("robot", "logs", "days", "first", "last"), rows)
+    screen.findings(("warning", text, "") for one in found for text in one.warnings)
+    for note in dict.fromkeys(note for one in found for note in one.notes):
+        screen.remark(note)
+    screen.show("--json")
 
 
 def _show_added(found: Added) -> None:

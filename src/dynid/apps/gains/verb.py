@@ -76,7 +76,9 @@ def gains(
         f"'{found.frame}'",
         "good" if known == len(found.gains) else "warning",
     )
-    screen.table(("joint", f"gain, {found.unit}", "+- (95 %)", "least squares"), rows, most=len(rows))
+    screen.table(("joint", f"gain, {found.unit}", "+- (95 %)", "unweighted"), rows, most=len(rows))
+    if found.least_squares:
+        screen.line("unweighted: plain least squares on the same rows, to compare; where the two differ, trust neither much")
     for note in found.notes:
         say(f"note: {note}")
     if known == len(found.gains):

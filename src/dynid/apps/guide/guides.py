@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -100,10 +101,19 @@ def look_into(robot: str | Path, log: str | Path, without_torque: bool = False) 
     return Files(str(robot), str(log), True, tuple(flags), tuple(notes), current, tuple(recording.quantities), feet)
 
 
+OPEN_GAIN = "K"
+"""Stands, with the number of its joint, for a drive gain that the user has to fill in."""
+
+
+def _lacks_gains(files: Files) -> bool:
+    return any(flag == "--drive-gains" and OPEN_GAIN in value for flag, value in pairwise(files.flags))
+
+
 def _gain_flags(gains: LoggedGains | None) -> list[str]:
-    if gains is None or not gains.complete:
-        return ["--drive-gains", "K1,K2,.."]
-    return ["--drive-gains", ",".join(f"{value:.4g}" for value in gains.values)]
+    if gains is None:
+        return ["--drive-gains", OPEN_GAIN + "1,K2,.."]
+    told = (f"{value:.4g}" if np.isfinite(value) else f"{OPEN_GAIN}{k}" for k, value in enumerate(gains.values, start=1))
+    return ["--drive-gains", ",".join(told)]
 
 
 def _gain_note(gains: LoggedGains | None) -> str:
@@ -114,13 +124,13 @@ def _gain_note(gains: LoggedGains | None) -> str:
         f"{name} {value:.4g} +- {1.96 * spread:.2g}" if np.isfinite(value) else f"{name} not shown"
         for name, value, spread in pairs
     )
-    return f"drive gains by the controller's own {gains.columns[0]} and {gains.columns[1]}, N m/A: {told}"
+    fill_in = "" if gains.complete else "; fill in those that are not shown, from the data sheet or from dynid gains"
+    return f"drive gains by the controller's own {gains.columns[0]} and {gains.columns[1]}, N m/A: {told}{fill_in}"
 
 
 def _start(files: Files, *more: str) -> list[Step]:
     """Every guide begins with a look at the log and ends up with a run."""
-    ready = "K1,K2,.." not in files.flags
-    reading = [flag for flag in files.flags if flag != "K1,K2,.."]
+    ready, reading = not _lacks_gains(files), list(files.flags)
     looked = [] if not ready else reading[: reading.index("--feet")] if "--feet" in reading else reading
     return [
         files.step("what is in the log, and what is wrong with it", "data", files.log, "--robot", files.robot, *looked),
@@ -138,7 +148,7 @@ LOADED = "loaded_log.csv"
 def _ur(files: Files) -> list[Step]:
     first, identify = _start(files)
     steps = [first]
-    if files.current and "K1,K2,.." in files.flags:
+    if files.current and _lacks_gains(files):
         words = ("gains", files.log, LOADED, "--robot", files.robot, "--mass", "KG")
         steps.append(files.step("drive gains from a second log with a known load", *words, ready=False))
     return [
@@ -177,6 +187,11 @@ def _legged(files: Files) -> list[Step]:
         if not files.feet:
             words = ("identify", files.robot, files.log, "--feet", "FOOT,FOOT,..", "--split", "0.65", "-o", "walk")
             steps.append(files.step("the same where the base moves, with the frames of its feet", *words, ready=False))
+    feet = ("--feet", ",".join(files.feet) or "FOOT,FOOT,..")
+    moves, trial = (files.robot, *feet, "-o", "motion.csv"), (files.robot, "motion.csv", *feet, "-o", "trial.parquet")
+    steps.append(files.step("safe motions on its feet that show more", "excite", *moves, ready=False))
+    if files.feet:
+        steps.append(files.step("the same tried in a simulation with contacts", "simulate", *trial, ready=False))
     return [
         *steps,
         files.step(
@@ -185,7 +200,6 @@ def _legged(files: Files) -> list[Step]:
             "actuators", files.robot, files.log, "--kp", "KP", "--kd", "KD", "--delay", "auto", "--split", "0.65", "--export",
             "mjcf,isaac", "--report", ready=False,
         ),
-        files.step("the nearest consistent model, if check finds a bad link", "repair", files.robot, "-o", "repaired.urdf"),
     ]  # fmt: skip
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Annotated
 
 import typer
@@ -13,6 +16,9 @@ from dynid.cli.console import show, show_failure, show_json
 from dynid.cli.schema import AsJson
 from dynid.cli.screen import NO_END, fold
 from dynid.errors import InputError
+
+WIDEST = 100
+"""Columns of a line."""
 
 
 def guide(
@@ -61,8 +67,8 @@ def guide(
             show("# " + "\n# ".join(fold(note, most=NO_END, indent=2)))
         for step in steps:
             beside = "" if step.ready or not files.given else " (fill in your own first)"
-            show(f"# {step.why}{beside}")
-            show(step.command)
+            show("# " + "\n# ".join(fold(f"{step.why}{beside}", most=NO_END, indent=2)))
+            show(_in_lines(step.words))
     for step in steps if run else ():
         if not step.ready:
             continue
@@ -72,3 +78,10 @@ def guide(
         if done.returncode:
             show_failure(f"this command ended with code {done.returncode}: {step.command}")
             raise typer.Exit(done.returncode)
+
+
+def _in_lines(words: Sequence[str]) -> str:
+    """A command as a shell takes it, in lines of no more than 100 columns; blanks inside of words break none."""
+    quoted = " ".join(shlex.quote(word).replace(" ", "\0") for word in ("dynid", *words))
+    lines = wrap(quoted, WIDEST - 6, break_long_words=False, break_on_hyphens=False)
+    return " \\\n    ".join(lines).replace("\0", " ")

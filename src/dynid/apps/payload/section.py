@@ -51,7 +51,7 @@ def _verdict(load: Payload) -> Head:
 
 
 def _numbers(load: Payload) -> Section:
-    gains = f" The intervals include {100.0 * load.gain_sigma:g} % for the drive gains." if load.gain_sigma else ""
+    gains = f" The intervals include {100.0 * load.gain_sigma:g} % (1 sigma) for the drive gains." if load.gain_sigma else ""
     return body_section(load, load.link, gains)
 
 

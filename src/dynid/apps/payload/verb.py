@@ -24,18 +24,35 @@ if TYPE_CHECKING:
 
     from dynid.apps.payload.load import Payload
     from dynid.estimation.body import BodyEstimate
+    from dynid.finding import Grade, Verdict
     from dynid.io.vendors import VendorText
     from dynid.model.robot import Robot
 
     VendorOf: TypeAlias = Callable[[BodyEstimate, Any, Robot | None], VendorText | None]
 
 
-def show_load(found: Payload, where: str) -> None:
-    """A load, and what it explains of the torque; ``where`` names its log."""
-    screen = Screen()
-    level = "warning" if found.warnings or not found.feasible else "good"
+WIDE = 0.2
+"""Half of the interval of a mass, as a share of the mass, from which on a load is not called good."""
+
+
+def load_grade(found: Payload, run: Verdict | None) -> Grade:
+    """Whether a load can be used: no better than the run without it."""
+    worst = "good" if run is None else run.grade
+    if worst == "do not use" or not found.feasible:
+        return "do not use"
+    wide = 1.96 * found.sigma[0] > WIDE * abs(found.mass)
+    return "usable" if worst == "usable" or found.warnings or wide else "good"
+
+
+def show_load(found: Payload, where: str, run: Verdict | None = None) -> None:
+    """A load, and what it explains of the torque; ``where`` names its log, ``run`` is the verdict of the run without it."""
+    screen, grade = Screen(), load_grade(found, run)
     spread = 1.96 * found.sigma[0]
-    screen.line(f"load on '{found.link}'{where}: mass {found.mass:.4f} +- {spread:.4f} kg (95 %)", level)
+    screen.line(f"verdict: {grade}: load on '{found.link}'{where}: mass {found.mass:.4f} +- {spread:.4f} kg (95 %)", grade)
+    if run is not None and run.grade != "good":
+        screen.line(
+            f"warning: the run without the load is '{run.grade}': {run.opening}; a load is no better than its run", "warning"
+        )
     screen.line(
         f"torque error on the loaded logs: {percent(found.relative_error_without)} without the load, "
         f"{percent(found.relative_error_with)} with it"
@@ -43,7 +60,7 @@ def show_load(found: Payload, where: str) -> None:
     for line in body_lines(found)[1:]:
         screen.line(line)
     if found.gain_sigma:
-        screen.line(f"the intervals include {100.0 * found.gain_sigma:g} % for the drive gains (--gain-percent)")
+        screen.line(f"intervals include {100.0 * found.gain_sigma:g} % (1 sigma) for the drive gains (--gain-percent)")
     screen.show()
     for warning in found.warnings:
         show_warning(warning)
@@ -197,7 +214,7 @@ def _on_run(
         show_json(records[0] | ({"loads": logged} if settings.each else {}))
         return
     for (paths, one), vendor in zip(found, vendors, strict=True):
-        show_load(one, f", from {paths[0].name}" if settings.each else "")
+        show_load(one, f", from {paths[0].name}" if settings.each else "", run.verdict)
         _show_vendor(vendor)
     if page is not None:
         show(f"report written to {page}")

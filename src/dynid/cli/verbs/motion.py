@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dynid.arrays import Array
     from dynid.excitation.excitation_result import Excitation
     from dynid.excitation.prediction import Predicted
+    from dynid.excitation.standing import StandingMotion
     from dynid.excitation.trajectories import Trajectory
     from dynid.model.robot import Robot
 
@@ -104,8 +105,9 @@ def excite(
     if evaluate is not None and output:
         raise InputError("-o is given with --evaluate, expected one of the two: a motion that exists is not written again")
     outputs = [] if evaluate is not None else output or [Path("excitation.csv")]
-    slides = _check_outputs(outputs, robot, settings)
-    turned = _axis_map(outputs, slides, axis_sign, axis_zero)
+    if settings.feet or settings.flat_feet:
+        return _excite_on_feet(robot, settings, outputs, as_json=json)
+    turned = _axis_map(outputs, _check_outputs(outputs, robot, settings), axis_sign, axis_zero)
     with ProgressBar("designing", json) as bar:
         found = (
             design_excitation(robot, settings, progress=bar.tell)
@@ -143,6 +145,62 @@ def excite(
             screen.remark(note)
     if files:
         screen.last(f"written: {', '.join(files)}", most=8)
+    screen.show("--json")
+
+
+def _excite_on_feet(robot: Path, settings: ExciteSettings, outputs: Sequence[Path], *, as_json: bool) -> None:
+    """Safe motions of a robot that stands on its feet, and what each shows."""
+    from dynid.excitation.motion_files import write_motion
+    from dynid.excitation.standing import MOTIONS, design_on_feet, in_sequence
+    from dynid.io.robots.read import read_robot
+    from dynid.model.frames import frame_named
+    from dynid.pipeline.floating_log import foot_frame
+    from dynid.regression.base import reduce_to_base
+    from dynid.regression.floating_rows import Foot
+
+    if not outputs or any(path.suffix not in (".csv", ".parquet", ".npz") for path in outputs):
+        raise InputError("motions on feet are written as tables, expected -o with .csv, .parquet or .npz and no --evaluate")
+    model = read_robot(robot, settings.effects or "none", settings.gravity, dict(settings.lock), floating=True)
+    kinds = ((False, settings.feet), (True, settings.flat_feet))
+    feet = [Foot(frame_named(model, foot_frame(model, name)), flat) for flat, own in kinds for name in own]
+    with Stages(as_json) as stages:
+        stages.tell("motions on feet")
+        found = design_on_feet(model, feet, settings.motions or MOTIONS, settings.period or 20.0, settings.seed)
+    samples = in_sequence(found * settings.periods, settings.rate)
+    files = [
+        str(write_motion(samples, path, [joint.name for joint in model.driven_joints], settings.rate)) for path in outputs
+    ]
+    total = reduce_to_base(model).n_base
+    if as_json:
+        told = [{name: value for name, value in vars(one).items() if name != "samples"} for one in found]
+        show_json({"motions": told, "n_base": total, "files": files})
+        return
+    _show_motions(f"{model.name} on {len(feet)} feet, {samples.time[-1]:.4g} s", found, total, files)
+
+
+def _show_motions(title: str, found: Sequence[StandingMotion], total: int, files: Sequence[str]) -> None:
+    """Motions on feet with what they keep and show."""
+    screen = Screen()
+    screen.line(title, "title")
+    rows = [
+        (
+            one.name,
+            f"{100.0 * one.size:.0f} %",
+            f"{1e3 * one.inside:.3g}",
+            f"{one.slope:.2f}",
+            f"{one.known} of {total}",
+            f"{one.information:.2f}",
+        )
+        for one in found
+    ]
+    screen.table(
+        ("motion", "size", "inside support, mm", "friction used", "parameters", "information, log10"),
+        rows,
+        text=(0,),
+        most=len(rows),
+    )
+    for name in files:
+        screen.last(f"written: {name}")
     screen.show("--json")
 
 
@@ -298,32 +356,41 @@ def simulate(
 ) -> None:
     """Simulate a log of a motion: forward dynamics with friction under a tracking controller, quantised encoders, torque noise.
 
+    With feet it is a robot on a floating base, which MuJoCo simulates with contacts.
+
     Example: [bold]dynid simulate arm.urdf traj.csv -o log.parquet --viscous 1.0 --coulomb 0.5[/bold]
     """
     from dynid.dynamics.simulate import effect_values, told_effects, with_effect
     from dynid.io.robots.read import read_robot
-    from dynid.pipeline.simulate import robot_of_motion, simulate_log
+    from dynid.pipeline.simulate import robot_of_motion, simulate_feet_log, simulate_log
 
     settings = SimulateSettings(**given)
-    model = read_robot(robot, settings.effects or "none", settings.gravity, dict(settings.lock))
-    model, held = robot_of_motion(model, trajectory, settings.joints)
+    on_feet, held = bool(settings.feet or settings.flat_feet), ""
+    described, own = (robot, settings.effects or "none", settings.gravity, dict(settings.lock)), settings.joints
+    model = read_robot(*described, joints=own, floating=True) if on_feet else read_robot(*described)
+    if not on_feet:
+        model, held = robot_of_motion(model, trajectory, own)
     if held:
         say(f"note: {held}; the columns of the log have the names of the joints")
     for name, values in settings.given_effects().items():
         model = with_effect(model, name, values)
     with Stages(json) as stages:
-        path, recording = simulate_log(
-            model,
-            trajectory,
-            output,
-            rate_hz=settings.rate_hz,
-            torque_noise=settings.torque_noise,
-            encoder_bits=settings.encoder_bits,
-            seed=settings.seed,
-            tell=stages.tell,
-            joints=settings.joints,
-            by_name=bool(held or settings.lock or settings.joints),
-        )
+        if on_feet:
+            stages.tell("simulating")
+            path, recording = simulate_feet_log(model, trajectory, output, settings)
+        else:
+            path, recording = simulate_log(
+                model,
+                trajectory,
+                output,
+                rate_hz=settings.rate_hz,
+                torque_noise=settings.torque_noise,
+                encoder_bits=settings.encoder_bits,
+                seed=settings.seed,
+                tell=stages.tell,
+                joints=own,
+                by_name=bool(held or settings.lock or own),
+            )
     said = told_effects(model)
     if said.startswith("none"):
         said += (

@@ -29,20 +29,24 @@ from dynid.io.logs.table import OpenOptions
 from dynid.signals.recording import COLUMN_OF_QUANTITY, Recording
 
 BASE_STEMS: Mapping[str, tuple[str, ...]] = {
-    "position": ("base_", "base_p", "base_pos_", "base_position_", "odom_pose_position_", "pose_pose_position_"),
+    "position": (
+        "base_", "base_p", "base_pos_", "base_position_", "odom_pose_position_", "pose_pose_position_", "pose_position_",
+    ),
     "orientation": (
         "base_q", "base_quat_", "base_orientation_", "base_rotation_", "odom_pose_orientation_", "pose_pose_orientation_",
-        "imu_q", "imu_quat_", "imu_quaternion_", "imu_orientation_",
+        "pose_orientation_", "imu_q", "imu_quat_", "imu_quaternion_", "imu_orientation_", "imu_state_quaternion_",
     ),
-    "velocity": ("base_v", "base_vel_", "base_lin_vel_", "base_linear_velocity_", "base_velocity_", "twist_twist_linear_"),
-    "angular_velocity": ("base_w", "base_ang_vel_", "base_angular_velocity_", "base_omega_", "base_omega", "twist_twist_angular_"),
+    "velocity": ("base_v", "base_vel_", "base_lin_vel_", "base_linear_velocity_", "base_velocity_", "twist_twist_linear_", "twist_linear_"),
+    "angular_velocity": (
+        "base_w", "base_ang_vel_", "base_angular_velocity_", "base_omega_", "base_omega", "twist_twist_angular_", "twist_angular_",
+    ),
     "acceleration": ("base_a", "base_acc_", "base_lin_acc_", "base_linear_acceleration_"),
     "angular_acceleration": ("base_al", "base_al_", "base_alpha_", "base_alpha", "base_ang_acc_", "base_angular_acceleration_"),
     "imu_acceleration": (
-        "imu_a", "imu_acc_", "imu_accel_", "imu_accelerometer_", "imu_linear_acceleration_",
+        "imu_a", "imu_acc_", "imu_accel_", "imu_accelerometer_", "imu_linear_acceleration_", "imu_state_accelerometer_",
     ),
     "imu_angular_velocity": (
-        "imu_w", "imu_gyro_", "imu_gyroscope_", "imu_angular_velocity_", "imu_omega_",
+        "imu_w", "imu_gyro_", "imu_gyroscope_", "imu_angular_velocity_", "imu_omega_", "imu_state_gyroscope_",
     ),
 }  # fmt: skip
 """Names of each quantity, folded, up to the axis; those of the base before those of an IMU."""
@@ -64,9 +68,10 @@ def base_columns(columns: Sequence[str]) -> dict[str, tuple[str, ...]]:
     folded = {fold(name): name for name in reversed(columns)}
     found: dict[str, tuple[str, ...]] = {}
     for quantity, stems in BASE_STEMS.items():
-        axes = "xyzw" if quantity == "orientation" else "xyz"
+        axes = {"x": 1, "y": 2, "z": 3, "w": 0} if quantity == "orientation" else {"x": 0, "y": 1, "z": 2}
         for stem in stems:
-            names = [folded.get(f"{stem}{axis}") for axis in axes]
+            ways = [axes, list(axes.values())] if stem.startswith("imu_") else [axes]  # Unitree numbers them, w first
+            names = max(([folded.get(f"{stem}{axis}") for axis in way] for way in ways), key=all)
             if all(names):
                 found[quantity] = tuple(str(name) for name in names)
                 break

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 from dynid.errors import InputError, UnknownNameError, listed
-from dynid.io.logs.names import EVERY_ALIAS, QUALIFIED, STEMS, aliases, fold, joint_forms, numbered
+from dynid.io.logs.names import EVERY_ALIAS, QUALIFIED, STEMS, aliases, fold, joint_forms, near_name, numbered
 
 
 @runtime_checkable
@@ -168,6 +168,12 @@ class Match:
         """How many columns the log has of it, those of locked joints included."""
         return len(self.slots) + len(self.held)
 
+    def column_like(self, k: int) -> str:
+        """How the numbered column of a joint would be called, by the first of those that are there."""
+        first = min(self.slots)
+        column = re.fullmatch(r"(.*?)(\d+)(\D*)", str(self.slots[first]))
+        return str(self.slots[first]) if column is None else f"{column[1]}{int(column[2]) + k - first}{column[3]}"
+
 
 @dataclass(frozen=True)
 class JointColumns:
@@ -307,6 +313,19 @@ class JointColumns:
         if not match.by_number:
             return covered
         return covered and len(match.slots) == n and (match.numbers_all or not self.joints.given)
+
+    def lacks(self, match: Match) -> str:
+        """The first joint without a column, how that would be called, and one whose name is close to it; as part of a sentence."""
+        lacking = [k for k in range(len(self.names)) if k not in match.slots]
+        if not lacking or not match.slots:
+            return ""
+        joint, like = self.names[lacking[0]], min(match.slots)
+        have = str(match.slots[like])
+        wanted = match.column_like(lacking[0]) if match.by_number else have.replace(self.names[like], joint)
+        near = next((slot for name, slot in match.extra.items() if near_name(name, [joint])), None)
+        called = "" if wanted == have else f" '{wanted}'"
+        told = f"; no column{called} for joint '{joint}'"
+        return told + ("" if near is None else f": did you mean column '{near}'?")
 
     def slots(self, match: Match) -> tuple[Slot, ...]:
         """The slot of every joint to read, in order."""

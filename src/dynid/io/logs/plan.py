@@ -263,17 +263,13 @@ def _optional_slots(
         return columns.slots(match), None
     word = quantity.replace("_", " ")
     if quantity in AUXILIARY:
-        return None, f"{word} is left out: log has {len(match.slots)} columns, robot has {len(columns.names)} joints"
+        told = f"{word} is left out: log has {len(match.slots)} columns, robot has {len(columns.names)} joints"
+        return None, told + columns.lacks(match)
     if uneven:
         raise InputError(f"{_count(columns, quantity, match)}, but {position.n_columns} positions")
     if match.by_number:
         _refuse_holes(columns, quantity, match)
-    lacking = [name for k, name in enumerate(columns.names) if k not in match.slots]
-    hint = ""
-    if lacking and not match.by_number:  # the first joint without a column, and a column whose name is close to it
-        near = next((slot for name, slot in match.extra.items() if near_name(name, lacking[:1])), None)
-        hint = f"; no {word} column for joint '{lacking[0]}'" + ("" if near is None else f": did you mean column '{near}'?")
-    raise InputError(_count(columns, quantity, match) + hint)
+    raise InputError(_count(columns, quantity, match) + columns.lacks(match))
 
 
 def _other_joints(columns: JointColumns, match: Match) -> tuple[dict[str, Slot], tuple[str, ...], tuple[Finding, ...]]:
@@ -316,10 +312,8 @@ def _refuse_holes(columns: JointColumns, quantity: str, match: Match) -> None:
     absent = [k for k in range(len(match.slots)) if k not in match.slots]
     if not absent:
         return
-    first, hint = min(match.slots), ""
-    column = re.fullmatch(r"(.*?)(\d+)(\D*)", str(match.slots[first]))
-    if column is not None:
-        wanted = f"{column[1]}{int(column[2]) + absent[0] - first}{column[3]}"
+    wanted, hint = match.column_like(absent[0]), ""
+    if wanted != str(match.slots[min(match.slots)]):
         left = [name for name in columns.shapes if name not in {str(slot) for slot in match.slots.values()}]
         close = next(iter(difflib.get_close_matches(wanted, left, n=1, cutoff=0.8)), None)
         hint = f"; no column '{wanted}'" + ("" if close is None else f": did you mean column '{close}'?")
@@ -379,9 +373,9 @@ def _wrench_plan(
     columns: JointColumns, layout: Layout, time: Clock, wrench: tuple[Slot, ...] | None, notes: tuple[str, ...]
 ) -> ColumnPlan:
     if wrench is None:
-        raise InputError(
-            f"{columns.where}: no force and moment columns, expected fx, fy, fz, mx, my, mz; found {columns.found()}"
-        )
+        absent = next((one for names in (_FORCE, _MOMENT) if (one := _absent_axis(columns, names))), None)
+        lacks = "no force and moment columns" if absent is None else f"no column '{absent}' of the force and moment"
+        raise InputError(f"{columns.where}: {lacks}, expected fx, fy, fz, mx, my, mz; found {columns.found()}")
     slots = {"wrench": wrench}
     for name in COLUMN_OF_BODY_MOTION:
         axes = _vector(columns, _BODY[name], *_AXES)
@@ -393,7 +387,11 @@ def _wrench_plan(
     # Motion of the joints that move the sensor, in columns that are not its own; none without positions.
     for name in ("position", "velocity", "acceleration") if columns.names else ():
         match = _match(columns, layout, name)
-        if name in layout.ignore or match is None or not columns.complete(match):
+        if name in layout.ignore or match is None:
+            continue
+        if not columns.complete(match):
+            if name == "position" and len(slots) == 1:  # nothing else tells how the sensor moved
+                raise InputError(_count(columns, name, match) + columns.lacks(match))
             continue
         group = columns.slots(match)
         if not taken & {slot.column for slot in group} and ("position" in slots or name == "position"):
@@ -463,6 +461,15 @@ def _vector(columns: JointColumns, names: Sequence[str], *endings: Sequence[str]
             found = [columns.one(alias + end) for end in ends]
             if all(found):
                 return tuple(Slot(str(name)) for name in found)
+    return None
+
+
+def _absent_axis(columns: JointColumns, names: Sequence[str]) -> str | None:
+    """The first column that is missing of a vector of which the log has some; None where it has all or none."""
+    for alias, ends in ((alias, ends) for alias in names for ends in _AXES):
+        found = [columns.one(alias + end) for end in ends]
+        if any(found) and not all(found):
+            return alias + ends[found.index(None)]
     return None
 
 

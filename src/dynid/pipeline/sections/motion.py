@@ -167,6 +167,8 @@ def picture(excitation: Excitation) -> str:
         )
     elif excitation.limits.clearance is None:
         kept = Head("warning", "Clearance was not checked: the motion may collide.")
+    elif excitation.warnings:
+        kept = Head("warning", f"Every limit is kept, but {'; '.join(excitation.warnings)}.")
     return page(f"Exciting motion: {robot.name}", excitation.in_words(), kept, [moving, excitation_section(excitation)])
 
 

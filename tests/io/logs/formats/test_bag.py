@@ -329,3 +329,81 @@ def test_a_length_inside_a_chunk_is_not_believed(tmp_path):
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"log\.mcap"):
         read_recording(path, ["shoulder", "elbow"])
+
+
+def imu(stamp, acceleration, angular):
+    kind = "sensor_msgs/msg/Imu"
+
+    def build(store, form):
+        vector, turn = store.types["geometry_msgs/msg/Vector3"], store.types["geometry_msgs/msg/Quaternion"]
+        nine = np.zeros(9)
+        return store.types[kind](
+            header=_header(store, form, stamp, "imu"),
+            orientation=turn(0.0, 0.0, 0.0, 1.0),
+            orientation_covariance=nine,
+            angular_velocity=vector(*map(float, angular)),
+            angular_velocity_covariance=nine,
+            linear_acceleration=vector(*map(float, acceleration)),
+            linear_acceleration_covariance=nine,
+        )
+
+    return kind, build
+
+
+def odometry(stamp, place, turn, linear, angular):
+    kind = "nav_msgs/msg/Odometry"
+
+    def build(store, form):
+        vector, types = store.types["geometry_msgs/msg/Vector3"], store.types
+        pose = types["geometry_msgs/msg/Pose"](
+            position=types["geometry_msgs/msg/Point"](*map(float, place)),
+            orientation=types["geometry_msgs/msg/Quaternion"](*map(float, turn)),
+        )
+        twist = types["geometry_msgs/msg/Twist"](linear=vector(*map(float, linear)), angular=vector(*map(float, angular)))
+        return types[kind](
+            header=_header(store, form, stamp, "odom"),
+            child_frame_id="base",
+            pose=types["geometry_msgs/msg/PoseWithCovariance"](pose=pose, covariance=np.zeros(36)),
+            twist=types["geometry_msgs/msg/TwistWithCovariance"](twist=twist, covariance=np.zeros(36)),
+        )
+
+    return kind, build
+
+
+@pytest.mark.parametrize("form", ["mcap", "db3"])
+def test_a_bag_of_a_floating_robot_has_joints_imu_and_odometry_at_their_own_rates(tmp_path: Path, form: str) -> None:
+    from dynid.io.logs.base_columns import base_columns, log_columns, read_columns
+    from dynid.io.logs.layout import ReadOptions
+    from dynid.io.logs.log_file import LogFile
+
+    def stamps(hz: float) -> list[int]:
+        return [round(1e9 * (1.0 + k / hz)) for k in range(int(2.0 * hz))]
+
+    def wave(stamp: int, k: int) -> float:
+        return float(np.sin(1e-9 * stamp + k))
+
+    topics = {
+        "/joint_states": [(t, joint_state(t, ["a"], [wave(t, 0)], [0.0], [1.0])) for t in stamps(100.0)],
+        "/imu": [(t, imu(t, [wave(t, 1), 0, 9.81], [0, wave(t, 2), 0])) for t in stamps(200.0)],
+        "/odom": [
+            (t, odometry(t, [wave(t, 3), 0, 0], [0, 0, 0, 1], [wave(t, 4), 0, 0], [0, 0, wave(t, 5)])) for t in stamps(50.0)
+        ],
+    }
+    file = LogFile(write_bag(tmp_path / "run", topics, form))
+    found = base_columns(log_columns(file, ReadOptions()))
+    assert set(found) == {
+        "position",
+        "orientation",
+        "velocity",
+        "angular_velocity",
+        "imu_acceleration",
+        "imu_angular_velocity",
+    }
+    wanted = [
+        found[name][k]
+        for name, k in (("imu_acceleration", 0), ("imu_angular_velocity", 1), ("position", 0), ("velocity", 0))
+    ]
+    read = read_columns(file, wanted, ReadOptions())
+    assert read.rate_hz == pytest.approx(100.0, rel=0.02)
+    time = read.time - read.time[0] + 1.0
+    np.testing.assert_allclose(read.position, np.sin(time[:, None] + [1.0, 2.0, 3.0, 4.0]), atol=2e-3)

@@ -2,7 +2,8 @@
 
 ``sensor_msgs/JointState`` becomes columns ``position.<joint>``, ``velocity.<joint>``, ``effort.<joint>``; the
 order of names may change from message to message. ``geometry_msgs/WrenchStamped`` becomes ``force.x`` to
-``torque.z``.
+``torque.z``. ``sensor_msgs/Imu`` and ``nav_msgs/Odometry`` beside joint states become ``imu.linear_acceleration.x`` and so on,
+``pose.position.x``, ``twist.linear.x``: motion of a floating base, at the stamps of the joint states.
 
 Messages of ros2_control hold commands beside states. ``control_msgs/JointTrajectoryControllerState`` has ``reference`` (older:
 ``desired``) and ``feedback`` (older: ``actual``) per joint; ``control_msgs/DynamicJointState`` has named interfaces per joint, of which
@@ -33,6 +34,7 @@ from dynid.io.logs.table import OpenOptions, Table, array_table, refuse_tight_pa
 
 _JOINT_STATE = ("sensor_msgs/msg/JointState", "sensor_msgs/JointState")
 _WRENCH = ("geometry_msgs/msg/WrenchStamped", "geometry_msgs/WrenchStamped")
+_BASE = ("sensor_msgs/msg/Imu", "sensor_msgs/Imu", "nav_msgs/msg/Odometry", "nav_msgs/Odometry")
 _CONTROLLER_STATE = ("control_msgs/msg/JointTrajectoryControllerState", "control_msgs/JointTrajectoryControllerState")
 _INTERFACE_STATE = ("control_msgs/msg/DynamicJointState", "control_msgs/DynamicJointState")
 _CONTROLLER = {
@@ -91,8 +93,13 @@ class BagFormat:
             joints = [name for name, kind in topics.items() if kind in _JOINT_STATE]
             if topics[chosen] in _WRENCH and len(joints) == 1:
                 states, more = _read_topic(where, joints[0], topics[joints[0]], messages(joints[0]))
-                columns, joined = _join_motion(where, columns, states)
+                columns, joined = _join_motion(where, columns, states, ("position.", "velocity."))
                 notes += (*more, joined)
+            for kinds in (_BASE[:2], _BASE[2:]) if topics[chosen] in _JOINT_STATE else ():
+                for name in [name for name, kind in topics.items() if kind in kinds][:1]:
+                    states, more = _read_topic(where, name, topics[name], messages(name))
+                    columns, joined = _join_motion(where, columns, states, ("imu.", "pose.", "twist."))
+                    notes += (*more, joined)
         form = log.path.suffix.lower().lstrip(".") or "rosbag2"
         return array_table(form, columns, units={"stamp_ns": "ns"}, notes=notes)
 
@@ -265,31 +272,46 @@ def _wrench(where: str, message: Any) -> tuple[tuple[str, ...], list[float]]:
     return _columns_of(("force", "torque"), tuple("xyz")), [getattr(part, axis) for part in parts for axis in "xyz"]
 
 
+def _base(_where: str, message: Any) -> tuple[tuple[str, ...], list[float]]:
+    """What an IMU reads, or pose and twist of an odometry, whose twist is in the axes of the base."""
+    if hasattr(message, "pose"):
+        found = {"pose.position.": message.pose.pose.position, "pose.orientation.": message.pose.pose.orientation}
+        found |= {"twist.linear.": message.twist.twist.linear, "twist.angular.": message.twist.twist.angular}
+    else:
+        found = {f"imu.{name}.": getattr(message, name) for name in ("linear_acceleration", "angular_velocity")}
+    named = {f"{stem}{axis}": part for stem, part in found.items() for axis in ("xyzw" if "orient" in stem else "xyz")}
+    return tuple(named), [float(getattr(part, name[-1])) for name, part in named.items()]
+
+
 _ROW_OF: Mapping[str, Callable[[str, Any], tuple[tuple[str, ...], list[float]]]] = {
     **dict.fromkeys(_JOINT_STATE, _joint_state),
     **dict.fromkeys(_WRENCH, _wrench),
+    **dict.fromkeys(_BASE, _base),
     **dict.fromkeys(_CONTROLLER_STATE, _controller_state),
     **dict.fromkeys(_INTERFACE_STATE, _interface_state),
 }
 """Columns and values of one message, by its type."""
 
 
-def _join_motion(where: str, columns: _Columns, states: _Columns) -> tuple[_Columns, str]:
-    """Joint motion at the stamps of the sensor, by linear interpolation inside the time both topics cover."""
+def _join_motion(where: str, columns: _Columns, states: _Columns, stems: tuple[str, ...]) -> tuple[_Columns, str]:
+    """Motion of another topic at the stamps of a first one, by linear interpolation inside the time both topics cover."""
     stamps, first = np.unique(states["stamp_ns"], return_index=True)
     clock = columns["stamp_ns"]
     inside = (clock >= stamps[0]) & (clock <= stamps[-1])
     if not inside.any():
-        raise InputError(f"{where}: the wrench and the joint states share no time, expected topics of the same run")
+        raise InputError(f"{where}: two topics share no time, expected topics of the same run")
     joined = {name: values[inside] for name, values in columns.items()}
     # Relative to the first stamp nanoseconds are exact in floating point.
     at = (clock[inside] - stamps[0]).astype(np.float64)
     known = (stamps - stamps[0]).astype(np.float64)
     for name in states:
         finite = np.isfinite(values := states[name][first])
-        if name.startswith(("position.", "velocity.")) and finite.sum() >= 2:
+        if name.startswith(stems) and finite.sum() >= 2:
             joined[name] = np.interp(at, known[finite], values[finite])
-    return joined, f"joint motion was interpolated to the sensor's clock; {int((~inside).sum())} stamps outside it"
+    return (
+        joined,
+        f"{stems[0].rstrip('.')} was interpolated to the clock of the others; {int((~inside).sum())} stamps outside it",
+    )
 
 
 # What chunks unpack to ------------------------------------------------------------------------
