@@ -37,8 +37,9 @@ def fold(text: str, most: int = 2, indent: int = 0) -> list[str]:
         most: lines that it may take.
         indent: places that are put before each line.
     """
-    plain, width = printable(text), columns() - indent
-    lines = textwrap.wrap(plain, width, subsequent_indent="    ", break_on_hyphens=False, break_long_words=False) or [""]
+    plain, width = printable(text).replace(" %", "\u00a0%"), columns() - indent  # a number keeps its sign
+    made = textwrap.wrap(plain, width, subsequent_indent="    ", break_on_hyphens=False, break_long_words=False) or [""]
+    lines = [line.replace("\u00a0", " ") for line in made]
     if len(lines) <= most:
         return lines
     kept = lines[:most]
