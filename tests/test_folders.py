@@ -258,7 +258,9 @@ def test_where_nothing_can_be_put_beside_a_folder_it_is_changed_from_inside(
     place = fill(tmp_path / "run", OLD)
     inode = place.stat().st_ino
     access = os.access
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path and access(path, mode))
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: not (Path(path) == tmp_path and mode & os.W_OK) and access(path, mode)
+    )
     with changed_folder(place) as made:
         assert made.stage.parent == place
         assert (place / ".dynid.lock").is_file()
@@ -274,11 +276,14 @@ def test_where_nothing_can_be_put_beside_a_folder_it_is_changed_from_inside(
 def test_a_journal_is_completed_once_and_takes_files_away(tmp_path: Path) -> None:
     for place, journal in ((tmp_path / "one", ".one.journal"), (tmp_path / "two", "two/.dynid.journal")):
         fill(place, OLD)
-        fill(tmp_path / journal, {"a": "new a", "deep/new/d": "new d", ".removed": "gone\0mine.txt\0never there"})
+        fill(
+            tmp_path / journal,
+            {"a": "new a", "deep/new/d": "new d", "x/y/z": "new z", ".removed": "gone\0mine.txt\0never there"},
+        )
         complete(place)
         complete(place)
         left = {name: text for name, text in OLD.items() if name not in ("gone", "mine.txt")}
-        assert content(place) == left | {"a": "new a", "deep/new/d": "new d"}
+        assert content(place) == left | {"a": "new a", "deep/new/d": "new d", "x/y/z": "new z"}
         assert not (tmp_path / journal).exists()
 
 
@@ -344,9 +349,9 @@ def test_files_put_into_a_folder_below_meanwhile_are_brought_along(tmp_path: Pat
     inode = place.stat().st_ino
     with changed_folder(place) as made:
         folders.write_bytes(made.stage / "deep" / "c", b"of the change")
-        fill(place, {"deep/note": "kept", "deep/under/more": "kept too", "deep/c": "written meanwhile"})
+        fill(place, {"deep/note": "kept", "deep/far/under/more": "kept too", "deep/c": "written meanwhile"})
     assert place.stat().st_ino != inode
-    assert content(place) == OLD | {"deep/c": "of the change", "deep/note": "kept", "deep/under/more": "kept too"}
+    assert content(place) == OLD | {"deep/c": "of the change", "deep/note": "kept", "deep/far/under/more": "kept too"}
 
 
 def test_what_was_there_before_is_not_brought_to_disk_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -383,3 +388,37 @@ def test_an_error_that_names_no_file_keeps_its_own_words(tmp_path: Path) -> None
     with pytest.raises(InputError) as refused:
         fail()
     assert refused.value.args == (f"{tmp_path / 'run' / 'a.urdf'} is wrong", 7)
+
+
+def test_a_mounted_folder_is_changed_from_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot be renamed, even where what is beside it lies on the same disk."""
+    place = fill(tmp_path / "run", OLD)
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == place)
+    with changed_folder(place) as made:
+        assert made.stage.parent == place
+
+
+def test_a_lock_is_made_by_the_users_mask_and_may_be_gone(tmp_path: Path) -> None:
+    mask = os.umask(0)
+    os.umask(mask)
+    with only_writer(tmp_path / "run"):
+        lock = tmp_path / ".run.lock"
+        assert lock.stat().st_mode & 0o777 == 0o666 & ~mask
+        lock.unlink()  # by somebody who tidies up
+
+
+def test_without_a_working_folder_or_an_exchange_files_are_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone() -> Path:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    for name, patch in (
+        ("one", lambda: monkeypatch.setattr(Path, "cwd", gone)),
+        ("two", lambda: monkeypatch.setattr("dynid.folders.ctypes.CDLL", lambda *_, **__: object())),
+    ):
+        place = fill(tmp_path / name, OLD)
+        inode = place.stat().st_ino
+        patch()
+        change(place)
+        monkeypatch.undo()
+        assert content(place) == NEW
+        assert place.stat().st_ino == inode

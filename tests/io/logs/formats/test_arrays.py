@@ -244,6 +244,17 @@ def test_an_array_of_more_than_half_of_the_rows_is_meant_as_motion():
             )
 
 
+def test_a_clock_of_two_columns_has_as_many_rows(tmp_path):
+    assert table_of_arrays("x", "npz", {"t": np.zeros((N, 2)), "q": Q}).n_rows == N
+
+
+def test_what_is_not_packed_is_read_whatever_its_size(h5py, tmp_path, monkeypatch):
+    with h5py.File(tmp_path / "log.h5", "w") as file:
+        file["t"], file["q"], file["dq"], file["tau"] = T, Q, DQ, TAU
+    monkeypatch.setattr("dynid.io.logs.table.HARMLESS_BYTES", 100)
+    check(read_recording(tmp_path / "log.h5", ARM))
+
+
 def test_one_row_is_a_table_and_none_is_not():
     assert table_of_arrays("x", "npz", {"t": np.zeros((1, 1)), "q": np.zeros((1, 3))}).n_rows == 1
     with pytest.raises(InputError, match="the arrays have no rows"):
@@ -321,12 +332,15 @@ def test_limits_of_depth_and_number_are_those_that_are_still_read(h5py, tmp_path
             file.create_group(f"data/demo_{number}")
     with pytest.raises(InputError, match="holds 3 episodes, expected at most 2"):
         opened(tmp_path / "episodes.h5")
+    monkeypatch.setattr("dynid.io.logs.formats.arrays.MOST_DATASETS", 3)
+    with pytest.raises(InputError, match="holds no arrays of numbers of one length"):
+        opened(tmp_path / "episodes.h5")
 
 
 def test_a_table_of_names_is_no_list_of_them(h5py, tmp_path):
     swapped = [ARM[1], ARM[0], *ARM[2:]]
-    for shape, taken in (((3,), True), ((1, 3), False)):
-        path = tmp_path / f"names{len(shape)}.h5"
+    for shape, taken in (((3,), True), ((1, 3), False), ((3, 1), False)):
+        path = tmp_path / f"names{shape[-1]}{len(shape)}.h5"
         with h5py.File(path, "w") as file:
             file["t"], file["q"], file["tau"] = T, Q, Q
             file["joint_names"] = np.array(swapped, dtype="S32").reshape(shape)
