@@ -52,6 +52,8 @@ SHRINKS = (
     (0.05, 0.15),
 )
 """Shares of the position range and of the velocity limits that points may use, tried one after another."""
+ABOUT_MIDDLE = 7
+"""So many of them lie about the middle of the range; where none fits, the others lie about a pose with room between the bodies."""
 
 WORK_HZ = 200.0
 """Rate at which the work of friction along a motion is integrated, Hz."""
@@ -225,7 +227,8 @@ def _fitting_motions(
     """
     fitted = False
     for level, share in enumerate(SHRINKS):
-        at = replace(problem, share=share)
+        about = problem.limits.centre if level < ABOUT_MIDDLE else problem.roomy
+        at = replace(problem, share=share, roomy=about)
         drawn = [np.random.default_rng([seed, level, k, 0]).normal(size=at.n_variables) for k in range(starts)]
         items = [(x, 0) for x in drawn]
         if not fitted:
@@ -234,8 +237,8 @@ def _fitting_motions(
             if isinstance(rough, str):
                 yield rough
                 continue
+            yield rough  # what is found from it may break a limit
             if monotonic() > problem.deadline:
-                yield rough
                 return
             items[0] = (sketch, SKETCH)
         found = False
