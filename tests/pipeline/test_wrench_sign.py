@@ -54,6 +54,12 @@ def test_a_body_that_weighs_less_than_nothing_is_not_to_be_used():
     assert judge_body(found, found.relative_error, "known").grade == "do not use"
 
 
+def test_a_body_that_leaves_half_of_the_wrench_unexplained_is_not_to_be_used():
+    """As where the sensor sits in another link than the one that was named."""
+    found = identify_sensor_body(recording(1.0), filtered="none")
+    assert [judge_body(found, error, "unseen").grade for error in (0.01, 0.2, 0.51)] == ["good", "usable", "do not use"]
+
+
 def test_flip_turns_the_sign(tmp_path):
     log = recording(-1.0)
     columns = {"t": log.time, "wx wy wz": log.angular_velocity, "ax ay az": log.linear_acceleration}

@@ -345,7 +345,7 @@ class Settings(Reading, Model):
         only_for=(WRENCH, FLOATING),
     )
     drift: bool = sensor_option(False, "Estimate a linear drift of the six offsets of the sensor.", Switch())
-    flip: bool = sensor_option(False, "Turn the sign of the wrench: the sensor reports what it does to the body.", Switch())
+    flip: bool = sensor_option(False, "Turn the sign of the wrench: the sensor reports what the body does to it.", Switch())
     static: bool | None = sensor_option(
         None,
         "Use the weight on the sensor alone, or its whole motion; default: the weight alone where the sensor hardly turns.",

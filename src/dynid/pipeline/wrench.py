@@ -396,8 +396,8 @@ def _tilt_step(
     return found.base_values[-2:], float(np.linalg.norm(across[0])) * 9.81
 
 
-UNEXPLAINED = 0.05
-"""Share of the wrench, in units of its noise, above which a body that leaves it unexplained is doubted."""
+UNEXPLAINED, HOPELESS = 0.05, 0.5
+"""Shares of the wrench above which a body that leaves it unexplained is doubted, and is not to be used."""
 
 
 def judge_body(body: SensorBody, error: float, data: str) -> Verdict:
@@ -408,7 +408,9 @@ def judge_body(body: SensorBody, error: float, data: str) -> Verdict:
         reasons.append(Finding("error", f"{best.method} found a body that cannot exist", "use --method sdp"))
     if error > UNEXPLAINED:
         text = f"{100.0 * error:.3g} % of the wrench is left unexplained, expected below {100.0 * UNEXPLAINED:g} %"
-        reasons.append(Finding("warning", text, "look for contact, another body or a loose sensor in the report"))
+        reasons.append(
+            Finding("error" if error > HOPELESS else "warning", text, "look for another frame, contact or a loose sensor")
+        )
     if best.unknown:
         unknown = f"not determined by these data: {', '.join(best.unknown)}"
         reasons.append(Finding("warning", unknown, "move faster, turn further"))
