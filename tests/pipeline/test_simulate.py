@@ -55,6 +55,8 @@ def test_a_motion_on_feet_is_simulated_and_identified(motion: Path, tmp_path: Pa
         (("--feet", "FL,FR,HL,nowhere"), "has no frame 'nowhere' for a foot"),
         (("--feet", "FL,FR", "--flat-feet", "HL,HR"), "--feet and --flat-feet are both given"),
         (("--feet", "FL,FR"), "falls over after"),
+        ((*FEET, "--encoder-bits", "2000"), "encoder has 2000 bits, expected 0 (exact) to 40"),
+        ((*FEET, "--torque-noise", "-1"), "torque noise is -1, expected zero or a positive share"),
         ((*FEET, "--motion-noise", "-1"), "'motion_noise' is -1.0, expected zero or a positive number"),
     ],
 )

@@ -92,7 +92,7 @@ class Stance:
         places[:, 2] *= BENT
         goals, turns = np.tile(places, (STARTS, 1, 1)), np.tile(start.turns, (STARTS, 1, 1, 1))
         legs = sorted({j for foot in feet for j in leg_joints(robot, foot.frame.body)})
-        low, high = _ranges(robot)
+        low, high = robot.position_limits.T
         room = np.minimum(0.45, 0.4 * (high - low))  # for joints of no leg to move about where they are
         guesses = np.tile(np.clip(0.0, low + room, high - room), (STARTS, 1))
         guesses[:, legs] = rng.normal(0.0, 0.4, (STARTS, len(legs)))
@@ -104,12 +104,6 @@ class Stance:
                 f"robot '{robot.name}' cannot bend its legs with feet {', '.join(foot.frame.name for foot in feet)} on the ground"
             )
         return cls(robot, start.feet, min(good, key=lambda q: float(np.linalg.norm(q))), places, start.turns)
-
-
-def _ranges(robot: Robot) -> tuple[Array, Array]:
-    """Lower and upper limits of the joints."""
-    joints = robot.driven_joints
-    return np.array([joint.q_min for joint in joints]), np.array([joint.q_max for joint in joints])
 
 
 def _whole(q: Array) -> Array:
@@ -236,7 +230,7 @@ def support(stance: Stance, samples: Samples, moved: Array, turn: Array) -> tupl
 
 def within_support(stance: Stance, name: str, seconds: float) -> StandingMotion | None:
     """The largest of a motion that keeps joints, feet and support; None where there is none."""
-    (low, high), fastest = _ranges(stance.robot), np.array([joint.dq_max for joint in stance.robot.driven_joints])
+    (low, high), fastest = stance.robot.position_limits.T, stance.robot.limits("dq_max")
     for size in SIZES:
         samples, moved, turn = standing_motion(stance, name, seconds, size)
         inside, widest, slope = support(stance, samples, moved, turn)

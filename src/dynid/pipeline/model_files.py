@@ -447,7 +447,7 @@ def _carrying_rotors(run: IdentificationResult, model: Robot, format: str) -> tu
 
 def _part(share: float) -> str:
     """A share in per cent; what rounding leaves is no number."""
-    return "less than 0.01 %" if share < 1e-4 else f"{100.0 * share:.2g} %"
+    return f"{'less than ' * (share < NEGLIGIBLE_ROTORS)}{100.0 * max(share, NEGLIGIBLE_ROTORS):.2g} %"
 
 
 def _format(name: str, prefix: str | None) -> _Format:

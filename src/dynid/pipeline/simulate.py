@@ -71,10 +71,7 @@ def simulate_log(
     A motion far outside the robot's position limits is refused: its file is of another robot or in another unit. ``by_name`` names
     columns by joint, for logs of some of a robot's joints. ``joints`` are those of numbered columns, in their order.
     """
-    if not torque_noise >= 0.0:
-        raise InputError(f"torque noise is {torque_noise:g}, expected zero or a positive share")
-    if not 0 <= encoder_bits <= 40:
-        raise InputError(f"encoder has {encoder_bits} bits, expected 0 (exact) to 40")
+    _check_sensors(torque_noise, encoder_bits)
     reference = read_trajectory(trajectory, robot, joints)
     notes = (*reference.notes, *_outside(robot, reference, str(trajectory)))
     torque = exact_motion(robot, reference).torque
@@ -93,10 +90,19 @@ def simulate_log(
     return Path(write_recording(recording, output, by_name=by_name)), recording
 
 
+def _check_sensors(torque_noise: float, encoder_bits: int) -> None:
+    """Refuse noise and encoders that no robot has, on a fixed base and on feet alike."""
+    if not torque_noise >= 0.0:
+        raise InputError(f"torque noise is {torque_noise:g}, expected zero or a positive share")
+    if not 0 <= encoder_bits <= 40:
+        raise InputError(f"encoder has {encoder_bits} bits, expected 0 (exact) to 40")
+
+
 def simulate_feet_log(
     robot: Robot, trajectory: str | Path, output: str | Path, settings: SimulateSettings
 ) -> tuple[Path, Recording]:
     """Simulate a robot on a floating base, whose joints follow a trajectory file on their feet, into a log file."""
+    _check_sensors(settings.torque_noise, settings.encoder_bits)
     if settings.feet and settings.flat_feet:
         raise InputError("--feet and --flat-feet are both given, expected one of them: all feet are simulated alike")
     named = [foot_frame(robot, name) for name in settings.feet or settings.flat_feet]

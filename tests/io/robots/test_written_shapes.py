@@ -64,15 +64,19 @@ def written(home, text):
     return robot, out, mujoco.MjModel.from_xml_path(str(out.path))
 
 
-def test_shapes_are_where_pinocchio_has_them(home):
+def several_shapes():
+    """An arm with a box, a cylinder, a mesh and a sphere."""
     mesh = '<mesh filename="package://pkg/meshes/part.stl" scale="2 1 1"/>'
-    text = arm(
+    return arm(
         shape("visual", '<box size="0.2 0.1 0.04"/>', more='<material name="red"/>')
         + shape("collision", '<cylinder radius="0.03" length="0.3"/>'),
         shape("visual", mesh) + shape("collision", '<sphere radius="0.07"/>'),
         shape("collision", '<box size="0.3 0.3 0.1"/>'),
     )
-    robot, out, model = written(home, text)
+
+
+def test_shapes_are_where_pinocchio_has_them(home):
+    robot, out, model = written(home, several_shapes())
     assert out.path.read_text().count('file="../pkg/meshes/part.stl"') == 1
     assert file_parity("mjcf", robot, out.path) < 1e-12
     state = mujoco.MjData(model)
@@ -188,14 +192,7 @@ def test_shapes_of_sdf(tmp_path):
 
 def test_shapes_of_a_new_sdf_are_those_of_the_urdf(home):
     """Read back by MuJoCo's way of our MJCF, where shapes were compared with Pinocchio."""
-    mesh = '<mesh filename="package://pkg/meshes/part.stl" scale="2 1 1"/>'
-    text = arm(
-        shape("visual", '<box size="0.2 0.1 0.04"/>', more='<material name="red"/>')
-        + shape("collision", '<cylinder radius="0.03" length="0.3"/>'),
-        shape("visual", mesh) + shape("collision", '<sphere radius="0.07"/>'),
-        shape("collision", '<box size="0.3 0.3 0.1"/>'),
-    )
-    robot, _, expected = written(home, text)
+    robot, _, expected = written(home, several_shapes())
     out = write_sdf(robot, home / "out" / "arm.sdf")
     assert file_parity("sdf", robot, out.path) < 1e-12
     again = read_robot(out.path, "viscous,coulomb,armature")
