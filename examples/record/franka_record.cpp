@@ -22,7 +22,7 @@ namespace {
 
 using franka_ranges::N;
 using franka_ranges::Range;
-constexpr double NEAR_RAD = 0.5;        // how far from the start the robot may stand
+constexpr double NEAR_RAD = 0.0087;     // how far from the start the robot may stand: the way there is not checked for collisions
 constexpr double APPROACH_SPEED = 0.2;  // rad/s
 using Joints = motion::Joints<N>;
 
@@ -58,7 +58,7 @@ void record(const std::string& host, const Range& range, const std::string& moti
   robot.setCollisionBehavior(torque, torque, torque, torque, force, force, force, force);
   const franka::RobotState before = robot.readOnce();
   const double distance = motion::largest_distance(before.q, start);
-  if (distance > NEAR_RAD) throw motion::Refused("the robot is " + std::to_string(distance) + " rad from the start: jog it there by hand");
+  if (distance > NEAR_RAD) throw motion::Refused("the robot is " + std::to_string(distance) + " rad from the start: take it there, or design the motion with --home where it stands");
   if (before.m_total > 0.0) std::cout << "note: a load of " << before.m_total << " kg is configured; is it mounted?\n";
   motion::confirm(std::to_string(trajectory.duration_s()) + " s of motion, start " + std::to_string(distance) + " rad away");
 

@@ -30,7 +30,7 @@
 namespace {
 
 constexpr std::size_t N = 7;
-constexpr double NEAR_RAD = 0.5;        // how far from the start the robot may stand
+constexpr double NEAR_RAD = 0.0087;     // how far from the start the robot may stand: the way there is not checked for collisions
 constexpr double APPROACH_SPEED = 0.2;  // rad/s
 constexpr double HOLD_S = 0.5;          // at the start and at the end
 constexpr double DEGREE = 3.14159265358979323846 / 180.0;
@@ -121,7 +121,7 @@ void record(const std::string& motion_file, const std::string& log_file, const c
     if (client.robotState().getSessionState() == KUKA::FRI::IDLE) break;  // the session was closed on the controller
   }
   application.disconnect();
-  if (client.refused()) throw motion::Refused("the robot is more than 0.5 rad from the start of the motion: jog it there by hand");
+  if (client.refused()) throw motion::Refused("the robot is more than 0.0087 rad from the start of the motion: take it there, or design the motion with --home where it stands");
   write_log(log_file, client.rows());
   std::cout << client.rows().size() << " rows in " << log_file << "; next: dynid data " << log_file << " --robot iiwa.urdf --preset fri\n";
   if (!client.finished()) throw std::runtime_error("the session ended before the motion did; the log holds its beginning");

@@ -16,6 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
+NEAR = 0.0087
+"""How far from the start (rad) a robot may stand: the way there is not checked for collisions."""
+
 REST = 0.01
 """Speed (rad/s) below which a joint counts as standing still."""
 
@@ -113,7 +116,7 @@ def check_start(position: ArrayLike, start: ArrayLike, near: float) -> float:
     if distance[j] > near:
         raise RefusedError(
             f"joint {j + 1} is {distance[j]:.3g} rad from the start of the motion, allowed are {near:g}: "
-            "jog the robot there by hand"
+            "take the robot there, or design the motion with --home where it stands"
         )
     return float(distance[j])
 

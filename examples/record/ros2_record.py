@@ -165,7 +165,7 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--controller", default="/joint_trajectory_controller", help="name of the controller")
     parser.add_argument("--topic", default="/joint_states", help="topic to record")
     parser.add_argument("--max-speed", type=float, default=1.5, help="fastest joint allowed, rad/s")
-    parser.add_argument("--near", type=float, default=0.5, help="how far from the start the robot may stand, rad")
+    parser.add_argument("--near", type=float, default=playback.NEAR, help="how far from the start the robot may stand, rad")
     parser.add_argument("--approach-speed", type=float, default=0.2, help="speed of the way to the start, rad/s")
     parser.add_argument("--tolerance", type=float, default=0.2, help="largest deviation from the path, rad")
     return parser.parse_args(arguments)

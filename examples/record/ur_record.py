@@ -149,7 +149,7 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=500.0, help="packages per second: 500 (e-Series) or 125 (CB3)")
     parser.add_argument("--torque", action="store_true", help=f"log {TORQUE} too (PolyScope 5.23, 10.11 or newer)")
     parser.add_argument("--max-speed", type=float, default=1.5, help="fastest joint allowed, rad/s")
-    parser.add_argument("--near", type=float, default=0.5, help="how far from the start the robot may stand, rad")
+    parser.add_argument("--near", type=float, default=playback.NEAR, help="how far from the start the robot may stand, rad")
     parser.add_argument("--port", type=int, default=30002, help="port that takes programs")
     return parser.parse_args(arguments)
 

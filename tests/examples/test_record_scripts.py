@@ -247,7 +247,7 @@ def test_ur_log_is_what_the_preset_reads(
     scripts: Any, six: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ur_record = scripts("ur_record")
-    controller = Controller(six, 500.0, GAINS, six.trajectory.derivative(0.0, 0)[0] + 0.02)
+    controller = Controller(six, 500.0, GAINS, six.trajectory.derivative(0.0, 0)[0] + 0.008)
     install_rtde(monkeypatch, controller)
     monkeypatch.setattr(ur_record, "packages", _impatient(ur_record.packages))
     files, log = ur_files(six, tmp_path), tmp_path / "run.csv"
@@ -285,7 +285,7 @@ def _impatient(packages: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"far": 0.8}, r"is 0\.8 rad from the start"),
+        ({"far": 0.02}, r"is 0\.02 rad from the start.*--home"),
         ({"options": ["--max-speed", "0.3"]}, "allowed are 0.3"),
         ({"answer": "no\n"}, "not confirmed"),
         ({"options": ["--rate", "125"]}, "does not send"),
@@ -434,7 +434,7 @@ def test_ros_bag_is_what_dynid_reads(scripts: Any, seven: Stage, tmp_path: Path,
     ros2_record = scripts("ros2_record")
     names = list(seven.robot.joint_names)
     start = seven.trajectory.derivative(0.0, 0)[0]
-    ros = Ros(names, start + 0.1, [])
+    ros = Ros(names, start + 0.008, [])
     install_ros(monkeypatch, ros)
     t = np.arange(0.0, 6.0, 0.004)
     q, v, tau = seven.measured(t)
@@ -449,7 +449,7 @@ def test_ros_bag_is_what_dynid_reads(scripts: Any, seven: Stage, tmp_path: Path,
     ros2_record.main([str(path), "-o", str(tmp_path / "run")])
 
     approach, motion = ros.goals
-    np.testing.assert_allclose(approach.trajectory.points[0].positions, start + 0.1)
+    np.testing.assert_allclose(approach.trajectory.points[0].positions, start + 0.008)
     np.testing.assert_allclose(approach.trajectory.points[-1].positions, start, atol=1e-9)
     speeds = np.array([point.velocities for point in approach.trajectory.points])
     assert np.abs(speeds).max() <= 0.2
@@ -711,7 +711,7 @@ def test_franka_log_is_what_the_preset_reads(programs: Path, seven: Stage, tmp_p
     start = seven.trajectory.derivative(0.0, 0)[0]
     # The robot is where it was told in the cycle before; the first cycle has no step.
     played = np.maximum(np.arange(6002) - 1, 0) * 1e-3
-    done = run(programs / "franka_record", ["h", "panda", str(motion), str(log)], seven, tmp_path, start + 0.05, played)
+    done = run(programs / "franka_record", ["h", "panda", str(motion), str(log)], seven, tmp_path, start + 0.008, played)
     assert done.returncode == 0, done.stderr
     quantities = {
         "position": "state.q[{index}]", "reference_position": "state.q_d[{index}]", "velocity": "state.dq[{index}]",
@@ -730,9 +730,9 @@ def test_franka_log_is_what_the_preset_reads(programs: Path, seven: Stage, tmp_p
 def test_kuka_log_is_what_the_preset_reads(programs: Path, seven: Stage, tmp_path: Path) -> None:
     motion, log = write_motion(seven.trajectory, tmp_path / "traj.csv", seven.robot.joint_names, 200.0), tmp_path / "run.csv"
     start = seven.trajectory.derivative(0.0, 0)[0]
-    # The approach over 0.3 rad at 0.2 rad/s takes 1.875 * 1.5 s, then half a second passes; each cycle sees what was told in the last.
-    played = np.arange(2200) * 5e-3 - 1.875 * 1.5 - 0.5
-    done = run(programs / "kuka_fri_record", [str(motion), str(log)], seven, tmp_path, start - 0.3, played)
+    # The approach takes 2 s, then half a second passes; each cycle sees what was told in the last.
+    played = np.arange(2200) * 5e-3 - 2.0 - 0.5
+    done = run(programs / "kuka_fri_record", [str(motion), str(log)], seven, tmp_path, start - 0.008, played)
     assert done.returncode == 0, done.stderr
     quantities = {
         "position": "measured_joint_position_{index}", "torque": "measured_torque_{index}", "external_torque": "external_torque_{index}",
@@ -754,7 +754,7 @@ def test_kuka_log_is_what_the_preset_reads(programs: Path, seven: Stage, tmp_pat
 
 def _shift(recording: dynid.Recording, stage: Stage) -> float:
     """Time of the log at which the stand-in's first cycle lies: the log starts with the first cycle that plays."""
-    first = int(np.ceil((1.875 * 1.5 + 0.5) / 5e-3 - 1e-9)) - 1
+    first = int(np.searchsorted(np.cumsum(np.full(1000, 5e-3)), 2.0 + 0.5))  # cycles add up with their rounding
     return float(recording.time[0]) - first * 5e-3
 
 
@@ -774,7 +774,7 @@ def test_programs_refuse(
         assert not log.exists() or log.read_text() == "old"
         return str(done.stderr)
 
-    assert "from the start" in refusal(start + 0.7)
+    assert "from the start" in refusal(start + 0.02)
     assert "not confirmed" in refusal(start, answer="no\n")
     assert "faster than the speed that is allowed" in refusal(start, more=[*speed, "0.4"])
     wide = replace(seven.trajectory, offset=seven.trajectory.offset + 2.0)

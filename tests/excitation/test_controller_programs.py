@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
-from dynid.excitation.controller_programs import deviation, read_program, read_set_points, units, write_trajectory_bag
+from dynid.excitation.controller_programs import (
+    NEAR_DEG,
+    NEAR_MM,
+    deviation,
+    read_program,
+    read_set_points,
+    units,
+    write_trajectory_bag,
+)
 from dynid.excitation.limits import limits_of
 from dynid.excitation.motion_files import FORMS, played_deviation, write_motion
 from dynid.excitation.ramps import rest_to_rest
@@ -36,15 +46,80 @@ def test_programs_hold_the_points_of_the_design(tmp_path, motion, suffix, share)
     assert 0.0 < played_deviation(path, played, TURNING) < most
 
 
-def test_each_program_begins_with_a_slow_move_to_the_start(tmp_path, motion):
-    first = np.degrees(motion.derivative([0.0], 0)[0])
-    krl, rapid, ls = (write_motion(motion, tmp_path / f"m{suffix}").read_text() for suffix in (".src", ".mod", ".ls"))
+def krl_plays(program: str, places: str, at: list[float]) -> bool:
+    """Whether a robot whose axes are here would move, by the lines of the program one after another."""
+    (first,) = re.findall(r"^DECL E6AXIS XP1=\{(.*)\}$", places, re.MULTILINE)
+    start = [float(word.split()[1]) for word in first.split(", ")]
+    away = None
+    for line in program.splitlines():
+        if line == "AWAY = FALSE":
+            away = False
+        elif line.startswith("AWAY = AWAY OR "):
+            j, near = re.fullmatch(r"AWAY = AWAY OR \(ABS\(\$AXIS_ACT\.A(\d) - XP1\.A\1\) > (\S+)\)", line).groups()
+            away = away or abs(at[int(j) - 1] - start[int(j) - 1]) > float(near)
+        elif line == "IF AWAY THEN" and away:
+            assert "\n  HALT\n  RETURN\nENDIF\n" in program
+            return False
+        elif line.startswith("PTP "):
+            return True
+    raise AssertionError("nothing is played")
+
+
+def rapid_plays(program: str, at: list[float]) -> bool:
+    """The same of RAPID, whose expressions become Python's."""
+    (condition,) = re.findall(r"^    IF (.*) THEN$", program, re.MULTILINE)
+    assert (
+        program.index("here := CJointT();")
+        < program.index("    IF ")
+        < program.index("EXIT;")
+        < program.index("MoveAbsJ [[")
+    )
+    terms = [re.fullmatch(r"Abs\(here\.robax\.rax_(\d) - \((\S+)\)\) > (\S+)", term) for term in condition.split(" OR ")]
+    return not any(abs(at[int(term[1]) - 1] - float(term[2])) > float(term[3]) for term in terms)
+
+
+def ls_plays(program: str, at: list[float]) -> bool:
+    """The same of LS, played line by line with its registers, jumps and labels."""
+    lines = re.findall(r"^ *\d+:(.*);$", program.split("/MN\n")[1].split("/POS")[0], re.MULTILINE)
+    assert f"LINE_COUNT\t= {len(lines)};" in program
+    k, register = 0, np.nan
+    while True:
+        line = lines[k].strip()
+        jump = None
+        if found := re.fullmatch(r"R\[199\]=PR\[99,(\d)\]-\((\S+)\)", line):
+            register = at[int(found[1]) - 1] - float(found[2])
+        elif found := re.fullmatch(r"IF R\[199\]([<>])\((\S+)\),JMP LBL\[(\d)\]", line):
+            jump = found[3] if (register > float(found[2])) == (found[1] == ">") else None
+        elif found := re.fullmatch(r"JMP LBL\[(\d)\]", line):
+            jump = found[1]
+        elif line.startswith("J P[1]"):
+            return True
+        elif line == "ABORT":
+            return False
+        k = k + 1 if jump is None else next(i for i, one in enumerate(lines) if one.strip().startswith(f"LBL[{jump}"))
+
+
+@pytest.mark.parametrize("sliding", [(), (1,)])
+def test_programs_move_nothing_unless_the_robot_stands_at_the_start(tmp_path, motion, sliding):
+    slides = [j in sliding for j in range(6)]
+    start = motion.derivative([0.0], 0)[0] * units(slides)
+    texts = [
+        write_motion(motion, tmp_path / f"m{suffix}", prismatic=slides).read_text() for suffix in (".src", ".mod", ".ls")
+    ]
     places = (tmp_path / "m.dat").read_text()
-    assert krl.index("VEL_PTP, 5") < krl.index("PTP XP1\n") < krl.index("PTP_SPLINE")
-    assert places.splitlines()[:1] == ["DEFDAT m"]
-    assert f"DECL E6AXIS XP1={{A1 {first[0]:.9f}" in places
-    assert f"MoveAbsJ [[{first[0]:.9f}" in rapid.split("v50, fine")[0]
-    assert "1:J P[1] 5% FINE" in ls
+
+    def played(at) -> list[bool]:
+        here = at.tolist()
+        return [krl_plays(texts[0], places, here), rapid_plays(texts[1], here), ls_plays(texts[2], here)]
+
+    near = np.where(slides, NEAR_MM, NEAR_DEG)
+    assert all(played(start + 0.99 * near * [1, -1, 1, -1, 1, -1]))
+    for j in range(6):
+        for side in (1.01, -1.01, 40.0, -40.0):
+            assert not any(played(start + side * near * (np.arange(6) == j)))
+    assert "VEL_PTP, 5" in texts[0]
+    assert "v50, fine" in texts[1]
+    assert "J P[1] 5% FINE" in texts[2]
 
 
 def test_slides_are_in_millimetres(tmp_path, motion):

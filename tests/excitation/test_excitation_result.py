@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from dynid.errors import InputError
@@ -29,6 +32,29 @@ def found(robot):
     return search_excitation(
         robot, shape=SHAPE, starts=3, seed=1, rest=True, periods=2, engine="serial", limits=limits_of(robot)
     )
+
+
+class Gap:
+    """Stands for what is kept apart: a pair whose distance at the start is given and falls with the distance of any joint from it."""
+
+    notes = ("shapes are guessed",)
+
+    def __init__(self, start, gap):
+        self.start, self.gap = start, gap
+
+    def distances(self, q):
+        return self.gap - np.abs(q - self.start).max(axis=1, keepdims=True)
+
+    def name_of(self, k):
+        return ["arm - table"][k]
+
+
+@pytest.mark.parametrize(("gap", "told"), [(0.0086, 1), (0.0088, 0)])
+def test_what_may_touch_within_half_a_degree_of_the_start_is_told(found, gap, told):
+    start = found.playable.derivative([0.0], 0)
+    near = replace(found, limits=replace(found.limits, clearance=Gap(start, gap)))
+    assert near.warnings[0] == "shapes are guessed"
+    assert sum("arm - table may touch" in note for note in near.warnings) == told
 
 
 def test_periods_without_ramps(robot):

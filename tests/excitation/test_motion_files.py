@@ -115,11 +115,15 @@ def test_joint_trajectory_as_a_yaml_reader_sees_it(six):
     assert not any(message["points"][0]["velocities"])
 
 
-def played(script, step=0.008):
-    """What a UR program commands: its syntax is Python's but for ``end`` and a dialect of names."""
+def played(script, at, step=0.008):
+    """What a UR program commands a robot here: its syntax is Python's but for ``end``, ``halt`` and a dialect of names."""
     sent, log = [], []
-    text = re.sub(r"^\s*end\s*$", "", script, flags=re.MULTILINE)
+    text = re.sub(r"^\s*end\s*$", "", script, flags=re.MULTILINE).replace("      halt", "      return halt()")
     names = {
+        "get_actual_joint_positions": lambda: list(at),
+        "norm": abs,
+        "popup": lambda text, title, warning, error, blocking: log.append(("popup", error and blocking)),
+        "halt": lambda: log.append(("halt",)),
         "get_steptime": lambda: step,
         "movej": lambda q, a, v: log.append(("movej", q, v)),
         "servoj": lambda q, t, lookahead_time, gain: sent.append((q, t)),
@@ -137,16 +141,20 @@ def played(script, step=0.008):
 def test_ur_program_plays_the_motion(six, which):
     motion = motions(six)[which]
     script = ur_script(motion)
-    opened = len(re.findall(r"^\s*(def|while)\b", script, flags=re.MULTILINE))
+    opened = len(re.findall(r"^\s*(def|while|if)\b", script, flags=re.MULTILINE))
     assert opened == len(re.findall(r"^\s*end\s*$", script, flags=re.MULTILINE))
-    sent, log = played(script)
+    start = motion.evaluate([0.0])[0][0]
+    sent, log = played(script, start + 0.0086)
     time = 0.008 * np.arange(len(sent))
     assert time[-1] <= motion.duration_s < time[-1] + 0.02
     inside = time < motion.duration_s
     np.testing.assert_allclose(np.array([q for q, _ in sent])[inside], motion.evaluate(time[inside])[0], atol=1e-7)
     assert log[0][0] == "movej"
-    np.testing.assert_allclose(log[0][1], motion.evaluate([0.0])[0][0], atol=1e-12)
+    np.testing.assert_allclose(log[0][1], start, atol=1e-12)
     assert log[-1] == ("stopj",)
+    for j in range(6):
+        for side in (0.0088, -0.0088, 2.0):
+            assert played(script, start + side * (np.arange(6) == j)) == ([], [("popup", True), ("halt",)])
 
 
 class Standstill(Trajectory):

@@ -1,9 +1,10 @@
 """Motions as programs of robot controllers: KUKA KRL (``.src``), ABB RAPID (``.mod``), FANUC LS (``.ls``), a ROS 2 bag (``.mcap``), and
 tables of set points.
 
-A program is a slow move to the start pose and points of the motion at equal times, in degrees, or mm for slides. Controllers join them in
-their own way: KRL by a spline, RAPID and LS by blended straight lines in the joints. :func:`deviation` says how far the curve
-through the points of a file that was read again is from the design.
+A program holds points of the motion at equal times, in degrees, or mm for slides. It does not know where the robot stands: it ends
+before anything moves unless every axis is at the start pose to :data:`NEAR_DEG` or :data:`NEAR_MM`. Controllers join points in their own
+way: KRL by a spline, RAPID and LS by blended straight lines in the joints. :func:`deviation` says how far the curve through the points
+of a file that was read again is from the design.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ Points: TypeAlias = tuple[Array, ...]
 Joins: TypeAlias = Literal["lines", "spline", "quintic"]
 """What a controller plays between points: straight lines in the joints, a cubic spline, polynomials of degree 5."""
 
+NEAR_DEG, NEAR_MM = 0.5, 2.0
+"""How far from the start pose an axis may stand when a program begins; over what is left it moves slowly."""
 START_SPEED_PERCENT = 5
-"""Speed of the move to the start pose."""
+"""Speed of that move."""
 MOST_AXES = 6
 MOST_TIMES = 200_000
 """Times at which a curve is compared with the design, at most."""
@@ -87,12 +90,11 @@ def write_program(motion: Trajectory, path: Path, rate_hz: float, prismatic: Seq
     name = (name if name[:1].isalpha() else f"M{name}")[:24]
     suffix = path.suffix.lower()
     if suffix == ".src":
-        program, places = krl_program(name, time, points)
+        program, places = krl_program(name, time, points, prismatic)
         write_text(path.with_suffix(".dat"), places)
         return write_text(path, program)
-    return write_text(
-        path, ls_program(name, time, points, prismatic) if suffix == ".ls" else rapid_program(name, time, points)
-    )
+    write = ls_program if suffix == ".ls" else rapid_program
+    return write_text(path, write(name, time, points, prismatic))
 
 
 def read_program(path: Path, prismatic: Sequence[bool]) -> Points:
@@ -146,12 +148,28 @@ def units(prismatic: Sequence[bool]) -> Array:
     return np.where(np.asarray(prismatic, dtype=bool), 1000.0, 180.0 / np.pi)
 
 
-def krl_program(name: str, time: Array, points: Array) -> tuple[str, str]:
+def nearness(prismatic: Sequence[bool]) -> Array:
+    """How far from the start each axis may stand, degrees or mm."""
+    return np.where(np.asarray(prismatic, dtype=bool), NEAR_MM, NEAR_DEG)
+
+
+def krl_program(name: str, time: Array, points: Array, prismatic: Sequence[bool]) -> tuple[str, str]:
     """KUKA KRL: one PTP spline block, its points a time block of equal parts, and the list of its points (``.dat``)."""
     places = [f"XP{k}" for k in range(1, len(points) + 1)]
     lines = [
         f"DEF {name}()",
-        "; joint positions in degrees; slow move to the start pose, then one spline block",
+        "DECL BOOL AWAY",
+        "; axes in degrees or mm; one spline block, played only where the robot stands at its first point",
+        "AWAY = FALSE",
+        *(
+            f"AWAY = AWAY OR (ABS($AXIS_ACT.A{j} - XP1.A{j}) > {near:g})"
+            for j, near in enumerate(nearness(prismatic), start=1)
+        ),
+        "IF AWAY THEN",
+        "  ; NOT AT THE START: jog every axis to XP1 of the data list, then start again",
+        "  HALT",
+        "  RETURN",
+        "ENDIF",
         "BAS(#INITMOV, 0)",
         f"BAS(#VEL_PTP, {START_SPEED_PERCENT})",
         f"PTP {places[0]}",
@@ -167,11 +185,25 @@ def krl_program(name: str, time: Array, points: Array) -> tuple[str, str]:
     return "\n".join(lines), "\n".join([f"DEFDAT {name}", *listed, "ENDDAT", ""])
 
 
-def rapid_program(name: str, time: Array, points: Array) -> str:
+def rapid_program(name: str, time: Array, points: Array, prismatic: Sequence[bool]) -> str:
     """ABB RAPID: absolute joint moves, each with its time."""
     external = "[9E9,9E9,9E9,9E9,9E9,9E9]"
-    lines = [f"MODULE {name}", "  PROC main()", "    ConfJ \\Off;"]
-    lines.append(f"    MoveAbsJ [[{_six(points[0])}],{external}]\\NoEOffs, v50, fine, tool0;")
+    away = [
+        f"Abs(here.robax.rax_{j} - ({start:.6f})) > {near:g}"
+        for j, (start, near) in enumerate(zip(points[0], nearness(prismatic), strict=True), start=1)
+    ]
+    lines = [
+        f"MODULE {name}",
+        "  PROC main()",
+        "    VAR jointtarget here;",
+        "    here := CJointT();",
+        f"    IF {' OR '.join(away)} THEN",
+        '      TPWrite "Not at the start: jog to the first MoveAbsJ, then start again";',
+        "      EXIT;",
+        "    ENDIF",
+        "    ConfJ \\Off;",
+        f"    MoveAbsJ [[{_six(points[0])}],{external}]\\NoEOffs, v50, fine, tool0;",
+    ]
     for k, step in enumerate(np.diff(time), start=1):
         zone = "fine" if k == len(time) - 1 else "z1"
         lines.append(f"    MoveAbsJ [[{_six(points[k])}],{external}]\\NoEOffs, v1000\\T:={step:.9f}, {zone}, tool0;")
@@ -180,9 +212,21 @@ def rapid_program(name: str, time: Array, points: Array) -> str:
 
 def ls_program(name: str, time: Array, points: Array, prismatic: Sequence[bool]) -> str:
     """FANUC LS: joint moves, each with its time, and the positions in joint form."""
-    moves = [f"   1:J P[1] {START_SPEED_PERCENT}% FINE    ;"]
+    moves = ["  PR[99]=JPOS    "]
+    for j, (start, near) in enumerate(zip(points[0], nearness(prismatic), strict=True), start=1):
+        moves += [f"  R[199]=PR[99,{j}]-({start:.4f})    "]
+        moves += [f"  IF R[199]{side}({value:g}),JMP LBL[1] " for side, value in ((">", near), ("<", -near))]
+    moves += [
+        "  JMP LBL[2] ",
+        "  LBL[1:NOT AT START] ",
+        "  MESSAGE[NOT AT START: JOG TO P1] ",
+        "  ABORT ",
+        "  LBL[2:AT START] ",
+    ]
+    moves.append(f"J P[1] {START_SPEED_PERCENT}% FINE    ")
     for k, step in enumerate(np.diff(time), start=2):
-        moves.append(f"{k:4d}:J P[{k}] {step:.9f}sec {'FINE' if k == len(time) else 'CNT100'}    ;")
+        moves.append(f"J P[{k}] {step:.9f}sec {'FINE' if k == len(time) else 'CNT100'}    ")
+    moves = [f"{k:4d}:{move};" for k, move in enumerate(moves, start=1)]
     words = ["mm" if slide else "deg" for slide in prismatic]
     places = []
     for k, row in enumerate(points, start=1):

@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, freeze
+from dynid.dynamics.closed_chains import closures_of
 from dynid.dynamics.regressors import torque_regressor
 from dynid.engine import one_blas_thread
 from dynid.errors import InputError
 from dynid.excitation.collision import SCALE_M
+from dynid.excitation.controller_programs import NEAR_DEG, nearness, units
 from dynid.excitation.criteria import condition_number, scaling_of
 from dynid.excitation.limits import Limits, Margins, margins_of, played_once
 from dynid.excitation.pose_limits import tool_path
@@ -29,6 +31,9 @@ MEASURE_HZ = 100.0
 
 POOR = 100.0
 """Condition number of columns of equal length from which a motion is called poor; arms with strong drives get 4 to 15."""
+
+NEAR_POSES = 128
+"""Poses about the start, as far from it as a program lets the robot stand, that are looked at for contact."""
 
 BROKEN = 1e-6
 """Share of a limit by which a finished motion may exceed it: rounding."""
@@ -175,11 +180,22 @@ class Excitation:
             found.append(LimitUse(word, least, distance, share, "m", where, float(first[row])))
         return tuple(found)
 
-    @property
+    @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Notes that say what may collide all the same: they come before the others."""
-        clearance = self.limits.clearance
-        return self.limits.unchecked if clearance is None else clearance.notes
+        clearance, slides = self.limits.clearance, [joint.kind == "prismatic" for joint in self.robot.moving_joints]
+        if clearance is None:
+            return self.limits.unchecked
+        away = np.random.default_rng(0).choice([-1.0, 1.0], (NEAR_POSES, len(slides))) * nearness(slides) / units(slides)
+        poses = self.playable.derivative([0.0], 0) + away
+        if self.robot.loops:
+            poses = poses[closures_of(self.robot).reachable(poses)]
+        touching = np.flatnonzero((clearance.distances(poses) < 0.0).any(axis=0))
+        told = [
+            f"{clearance.name_of(int(k))} may touch where the robot starts {NEAR_DEG:g} deg beside the start pose"
+            for k in touching
+        ]
+        return (*clearance.notes, *told)
 
     def _limit_use(self, name: str, margin: float, where: str, time_s: float) -> LimitUse:
         robot, limits, word = self.robot, self.limits, name.replace("_", " ")

@@ -43,7 +43,8 @@ _ABB = (
     "and TestSignRead"
 )
 _FANUC = (
-    "joint angles and motor current or torque of every axis, by what the controller offers, such as the option Data Monitor"
+    "status packets of Stream Motion (option J519, UDP port 60015): time_stamp, joint_angle (degrees, J3 counted from the "
+    "horizontal) and current of every axis, a packet every 8 ms or less, read by FANUC's fanuc_driver (stream_motion)"
 )
 _LEROBOT = (
     "Present_Position, Present_Velocity and Present_Current (Present_Load on SCS servos), after every command one "
@@ -66,7 +67,7 @@ class Form:
         hz: slowest and fastest rate of its points.
         n_joints: fewest and most joints.
         slides: whether prismatic joints have a place in it.
-        leads: whether it begins with a slow move from where the robot stands.
+        guards: whether it ends before anything moves unless the robot stands at the start pose.
         beside: suffix of a second file that belongs to it.
         record: how its motion is recorded.
         axes: what the controller's own axes are called, ``{}`` for the number; empty where the joints are those of the description.
@@ -79,7 +80,7 @@ class Form:
     hz: tuple[float, float] = (0.0, np.inf)
     n_joints: tuple[int, int] = (1, 1_000_000)
     slides: bool = True
-    leads: bool = False
+    guards: bool = False
     beside: str | None = None
     record: str | None = None
     axes: str = ""
@@ -104,7 +105,7 @@ def _program(words: str, joins: programs.Joins, record: str, axes: str, beside: 
         joins,
         (0.0, 10.0),
         (1, programs.MOST_AXES),
-        leads=True,
+        guards=True,
         beside=beside,
         record=record,
         axes=axes,
@@ -113,10 +114,10 @@ def _program(words: str, joins: programs.Joins, record: str, axes: str, beside: 
 
 @dataclass(frozen=True, eq=False)
 class AxisMotion(Trajectory):
-    """A motion as the axes of a controller count it: each joint times its sign, beyond its zero, rad or m."""
+    """A motion as the axes of a controller count it, rad or m: ``turn`` times the joints, beyond the zeros."""
 
     motion: Trajectory
-    sign: Array
+    turn: Array
     zero: Array
 
     @property
@@ -128,10 +129,10 @@ class AxisMotion(Trajectory):
         return self.motion.duration_s
 
     def derivative(self, time: ArrayLike, order: int) -> Array:
-        return self.sign * self.motion.derivative(time, order) + (self.zero if order == 0 else 0.0)
+        return self.motion.derivative(time, order) @ self.turn.T + (self.zero if order == 0 else 0.0)
 
     def slowed(self, share: float) -> AxisMotion:
-        return AxisMotion(self.motion.slowed(share), self.sign, self.zero)
+        return AxisMotion(self.motion.slowed(share), self.turn, self.zero)
 
     def as_json(self) -> dict[str, Any]:
         return self.motion.as_json()
@@ -172,7 +173,7 @@ FORMS: Mapping[str, Form] = {
         lambda motion, file, names, hz, slides: write_text(file, ur_script(motion)),
         n_joints=(6, 6),
         slides=False,
-        leads=True,
+        guards=True,
         record=_UR,
     ),
     ".src": _program("KUKA KRL program", "spline", _KUKA, "A{}", ".dat"),
@@ -433,8 +434,11 @@ def joint_trajectory_yaml(trajectory: Trajectory, joints: Sequence[str], rate_hz
     return "\n".join(lines) + "\n"
 
 
-def ur_script(trajectory: Trajectory, *, speed_to_start: float = 0.25) -> str:
-    """A UR program that plays the motion by ``servoj`` at the controller's own rate, computed there from its coefficients."""
+def ur_script(trajectory: Trajectory) -> str:
+    """A UR program that plays the motion by ``servoj`` at the controller's own rate, computed there from its coefficients.
+
+    It ends before anything moves unless every joint is at the start pose to ``NEAR_DEG``.
+    """
     start = trajectory.derivative(0.0, 0)[0]
     lines = [
         "def dynid_excitation():",
@@ -450,8 +454,18 @@ def ur_script(trajectory: Trajectory, *, speed_to_start: float = 0.25) -> str:
         "    end",
         "    return value",
         "  end",
+        f"  start = {_row(start)}",
+        "  here = get_actual_joint_positions()",
+        "  j = 0",
+        f"  while j < {len(start)}:",
+        f"    if norm(here[j] - start[j]) > {np.radians(programs.NEAR_DEG):.6f}:",
+        '      popup("The robot is not at the start of the motion: move it there by hand, then start again.", "dynid", False, True, True)',
+        "      halt",
+        "    end",
+        "    j = j + 1",
+        "  end",
         "  dt = get_steptime()",
-        f"  movej({_row(start)}, a=0.5, v={speed_to_start:g})",
+        f"  movej({_row(start)}, a=0.5, v=0.05)",
         "  sleep(1.0)",
         "  t = 0.0",
     ]

@@ -105,7 +105,7 @@ class ExciteSettings:
     home: tuple[float, ...] | None = option(
         None,
         "Pose in which the robot stands before and after, rad or m, one number per joint: a slow way from it to the motion and back, held "
-        "against the same limits and surroundings, becomes part of every file. Default: none; going to the start is up to you.",
+        "against the same limits and surroundings, becomes part of every file. Default: none; drive to the start by hand.",
         Numbers("Q1,Q2,.."),
         example="0,-0.8,0,-2.4,0,1.6,0.8",
         group=MOTION,

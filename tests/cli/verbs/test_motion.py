@@ -153,7 +153,13 @@ def test_axes_of_a_controller_have_their_own_signs_and_zeros(arm, tmp_path):
     shown = re.search(r"must show A1 (\S+), A2 (\S+), A3 (\S+) \(deg\)", text)
     np.testing.assert_allclose([float(word) for word in shown.groups()], np.degrees(axes[0]), atol=0.006)
     np.testing.assert_allclose(read_trajectory(tmp_path / "joints.csv", robot_of(arm)).position[0], q[0], atol=1e-8)
+    program = tmp_path / "horizontal.ls"
+    assert "--axis-coupling 3:2=1" in " ".join(run(arm, "-o", program, *WAVES).split())
+    run(arm, "-o", program, *WAVES, *given, "--axis-coupling", "3:2=1")
+    together = read_program(program, [False] * 3)[1]
+    np.testing.assert_allclose(together, axes + np.outer(axes[:, 1], [0.0, 0.0, 1.0]), atol=1e-9)
     for words, match in (
+        (("--axis-coupling", "3:7=1"), r"--axis-coupling names joint '7', expected a number from 1 to 3"),
         (("--axis-sign", "1,-1"), r"--axis-sign has 2 numbers, expected 3"),
         (("--axis-sign", "1,2,1"), r"--axis-sign is '1,2,1', expected 1 or -1"),
     ):

@@ -70,6 +70,16 @@ AxisZeros: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+AxisCoupling: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--axis-coupling",
+        metavar="AXIS:AXIS=VALUE",
+        help="Controller programs: an axis that counts another one too, by number: 3:2=1 for FANUC, whose J3 is counted from the "
+        "horizontal. Several are separated by commas.",
+        show_default=False,
+    ),
+]
 JudgedMotion: TypeAlias = Annotated[
     Path | None,
     typer.Option(
@@ -91,6 +101,7 @@ def excite(
     evaluate: JudgedMotion = None,
     axis_sign: AxisSigns = None,
     axis_zero: AxisZeros = None,
+    axis_coupling: AxisCoupling = None,
     json: AsJson = False,
 ) -> None:
     """Design a motion from which the robot's parameters are identified best, within its limits, and write it for the controller.
@@ -107,14 +118,14 @@ def excite(
     outputs = [] if evaluate is not None else output or [Path("excitation.csv")]
     if settings.feet or settings.flat_feet:
         return _excite_on_feet(robot, settings, outputs, as_json=json)
-    turned = _axis_map(outputs, _check_outputs(outputs, robot, settings), axis_sign, axis_zero)
+    turned = _axis_map(outputs, _check_outputs(outputs, robot, settings), axis_sign, axis_zero, axis_coupling)
     with ProgressBar("designing", json) as bar:
         found = (
             design_excitation(robot, settings, progress=bar.tell)
             if evaluate is None
             else evaluate_excitation(robot, evaluate, settings)
         )
-    axes = _axes(found, turned, outputs, stated=bool(axis_sign or axis_zero))
+    axes = _axes(found, turned, outputs, stated=bool(axis_sign or axis_zero or axis_coupling))
     files = _written(found, outputs, settings.rate, picture, card, turned, axes)
     noise = settings.torque_noise
     predicted = predict_sigmas(found, noise, settings.rate)
@@ -131,9 +142,9 @@ def excite(
     for header, *rows in filter(None, (limit_rows(found), distance_rows(found))):
         screen.table(header, rows, text=(0, len(header) - 1), most=len(rows))
     for note in (*found.warnings, *([axes] if axes else [])):
-        screen.line(f"warning: {note}", "warning", most=3)
+        screen.line(f"warning: {note}", "warning", most=5)
     if evaluate is None:
-        screen.line(_start(found, settings, outputs), most=4)
+        screen.line(_start(found, settings, outputs), most=6)
     for line in _predicted_lines(predicted, settings):
         screen.line(line)
         if "coulomb" in settings.effects:
@@ -219,38 +230,54 @@ def _check_outputs(outputs: Sequence[Path], robot: Path, settings: ExciteSetting
     return slides
 
 
-def _axis_map(outputs: Sequence[Path], slides: list[bool], sign: str | None, zero: str | None) -> tuple[Array, Array] | None:
-    """Signs and zeros of the controller's axes; None where no file counts axes."""
+def _axis_map(
+    outputs: Sequence[Path], slides: list[bool], sign: str | None, zero: str | None, coupling: str | None
+) -> tuple[Array, Array] | None:
+    """The controller's axes as a matrix of the joints and their zeros; None where no file counts axes."""
     import numpy as np
 
     from dynid.excitation.motion_files import FORMS, form_suffix
+    from dynid.model.coupling import coupling_from_terms
 
     given = {"--axis-sign": (sign, 1.0), "--axis-zero": (zero, 0.0)}
     counted = any(FORMS[form_suffix(path)].axes for path in outputs)
+    for flag, text in (*((flag, text) for flag, (text, _) in given.items()), ("--axis-coupling", coupling)):
+        if text is not None and not counted:
+            raise InputError(f"{flag} is given, expected with -o of a controller's axes: .src, .mod, .ls, .egm.csv, ..")
     found = []
     for flag, (text, usual) in given.items():
         values = [usual] * len(slides) if text is None else list(Numbers().parse(text, flag))
-        if text is not None and not counted:
-            raise InputError(f"{flag} is given, expected with -o of a controller's axes: .src, .mod, .ls, .egm.csv, ..")
         if len(values) != len(slides):
             raise InputError(f"{flag} has {len(values)} numbers, expected {len(slides)}: one for each joint that is moved")
         if usual and any(abs(value) != 1.0 for value in values):
             raise InputError(f"{flag} is '{text}', expected 1 or -1 for each joint")
         found.append(np.array(values))
-    return (found[0], found[1]) if counted else None
+    if not counted:
+        return None
+    numbers = [str(k + 1) for k in range(len(slides))]
+    together = coupling_from_terms(coupling.split(",") if coupling else (), numbers, "--axis-coupling").B
+    return together * found[0], together @ found[1]
 
 
 def _start(found: Excitation, settings: ExciteSettings, outputs: Sequence[Path]) -> str:
-    """Where the motion starts, and how the robot comes there."""
+    """Where the motion starts, which files make sure that the robot stands there, and how it comes there."""
+    from dynid.excitation.controller_programs import NEAR_DEG, NEAR_MM
     from dynid.excitation.experiment_sheet import pose_in_words
     from dynid.excitation.motion_files import FORMS, form_suffix
 
-    if settings.home is not None:
-        return "start pose: that of --home; the way from there to the motion and back was checked"
     start = f"start pose: {pose_in_words(found.robot.joint_names, found.playable.derivative([0.0], 0)[0])}"
-    begins = [path.name for path in outputs if FORMS[form_suffix(path)].leads]
-    own = f"; the slow move there with which {', '.join(begins)} begins is not checked" * bool(begins)
-    return f"{start}; going there is up to you and not checked{own}; --home Q1,Q2,.. puts a checked way into every file"
+    away = f"{NEAR_DEG:g} deg" + f" or {NEAR_MM:g} mm" * any(_slides(found.robot))
+    sorts: dict[bool, list[str]] = {True: [], False: []}
+    for path in outputs:
+        sorts[FORMS[form_suffix(path)].guards].append(path.name)
+    told = [f"{', '.join(sorts[True])}: nothing moves where the robot is more than {away} from it"] if sorts[True] else []
+    told += (
+        [f"{', '.join(sorts[False])}: where the robot stands is not looked at, what plays it must"] if sorts[False] else []
+    )
+    way = "drive there by hand, or give where the robot stands as --home Q1,Q2,..: a checked way becomes part of every file"
+    if settings.home is not None:
+        way = "it is that of --home; the way from there to the motion and back was checked"
+    return "; ".join([start, *told, way])
 
 
 def _axes(found: Excitation, turned: tuple[Array, Array] | None, outputs: Sequence[Path], stated: bool) -> str:
@@ -265,11 +292,13 @@ def _axes(found: Excitation, turned: tuple[Array, Array] | None, outputs: Sequen
     start = AxisMotion(found.playable, *turned).derivative([0.0], 0)[0] * units(slides)
     word = FORMS[form_suffix(counted[0])].axes
     shown = ", ".join(f"{word.format(k + 1)} {round(value, 2) + 0.0:.2f}" for k, value in enumerate(start))  # no minus zero
-    whose = "as --axis-sign and --axis-zero state them" if stated else "the description's, the controller's may differ"
+    whose = "as the flags of axes state them" if stated else "the description's, the controller's may differ"
     return (
         f"axes of {', '.join(path.name for path in counted)}: zeros and signs are {whose}; before anything is played, jog to the start "
         f"pose: the pendant must show {shown} ({'deg or mm' if any(slides) else 'deg'})"
-        + ("" if stated else "; else give --axis-sign, --axis-zero")
+        + ("" if stated else "; else give --axis-sign, --axis-zero, --axis-coupling")
+        + "; FANUC arms count J3 from the horizontal: --axis-coupling 3:2=1"
+        * (not stated and ".ls" in map(form_suffix, counted))
     )
 
 
