@@ -10,17 +10,16 @@ import numpy as np
 import pytest
 
 from dynid.errors import InputError
+from dynid.excitation.controller_programs import joint_trajectory_yaml, ur_script
 from dynid.excitation.fixed_motions import largest_sinusoids
 from dynid.excitation.limits import limits_of
 from dynid.excitation.motion_files import (
     FORMS,
     check_file,
     form_suffix,
-    joint_trajectory_yaml,
     played_deviation,
     read_coefficients,
     read_trajectory,
-    ur_script,
     write_motion,
 )
 from dynid.excitation.ramps import rest_to_rest

@@ -1,5 +1,5 @@
-"""Motions as programs of robot controllers: KUKA KRL (``.src``), ABB RAPID (``.mod``), FANUC LS (``.ls``), a ROS 2 bag (``.mcap``), and
-tables of set points.
+"""Motions as programs of robot controllers: KUKA KRL (``.src``), ABB RAPID (``.mod``), FANUC LS (``.ls``), URScript (``.script``), ROS 2
+trajectories (``.yaml``, ``.mcap``), and tables of set points.
 
 A program holds points of the motion at equal times, in degrees, or mm for slides. It does not know where the robot stands: it ends
 before anything moves unless every axis is at the start pose to :data:`NEAR_DEG` or :data:`NEAR_MM`. Controllers join points in their own
@@ -9,16 +9,17 @@ of a file that was read again is from the design.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import MissingPackageError
-from dynid.excitation.trajectories import PolynomialTrajectory, Trajectory
+from dynid.errors import InputError, MissingPackageError
+from dynid.excitation.trajectories import FourierTrajectory, PolynomialTrajectory, SequenceTrajectory, Trajectory
 from dynid.files import read_limited, write_text
 
 Points: TypeAlias = tuple[Array, ...]
@@ -277,6 +278,27 @@ def read_trajectory_bag(path: Path) -> Points:
     return np.array(time), *(np.array(part, dtype=np.float64) for part in parts)
 
 
+def joint_trajectory_yaml(trajectory: Trajectory, joints: Sequence[str], rate_hz: float = 100.0) -> str:
+    """A ROS 2 ``trajectory_msgs/JointTrajectory`` message as YAML."""
+    samples = trajectory.samples(rate_hz)
+    # a line end in single quotes would be read as a blank
+    quoted = ["'" + name.replace("'", "''") + "'" if name.isprintable() else json.dumps(name) for name in joints]
+    lines = [
+        "header: {stamp: {sec: 0, nanosec: 0}, frame_id: ''}",
+        "joint_names: [" + ", ".join(quoted) + "]",
+        "points:",
+    ]
+    nanoseconds = np.round(samples.time * 1e9).astype(np.int64)
+    for k in range(len(samples)):
+        seconds, rest = divmod(int(nanoseconds[k]), 1_000_000_000)
+        lines.append(f"- positions: {_row(samples.position[k])}")
+        lines.append(f"  velocities: {_row(samples.velocity[k])}")
+        lines.append(f"  accelerations: {_row(samples.acceleration[k])}")
+        lines.append("  effort: []")
+        lines.append(f"  time_from_start: {{sec: {seconds}, nanosec: {rest}}}")
+    return "\n".join(lines) + "\n"
+
+
 def read_trajectory_yaml(path: Path) -> Points:
     """Times, positions, velocities and accelerations of a ``JointTrajectory`` as :func:`write_motion` writes it."""
     text = _text(path)
@@ -291,3 +313,77 @@ def _text(path: Path) -> str:
 
 def _six(row: Array) -> str:
     return ",".join(f"{value:.9f}" for value in [*row, *[0.0] * (MOST_AXES - len(row))])
+
+
+def ur_script(trajectory: Trajectory) -> str:
+    """A UR program that plays the motion by ``servoj`` at the controller's own rate, computed there from its coefficients.
+
+    It ends before anything moves unless every joint is at the start pose to ``NEAR_DEG``.
+    """
+    start = trajectory.derivative(0.0, 0)[0]
+    lines = [
+        "def dynid_excitation():",
+        "  def polynomial(c, t):",
+        "    return c[0] + t * (c[1] + t * (c[2] + t * (c[3] + t * (c[4] + t * c[5]))))",
+        "  end",
+        "  def series(c, w, t, n):",
+        "    value = c[2 * n]",
+        "    l = 0",
+        "    while l < n:",
+        "      value = value + (c[l] * sin(w * (l + 1) * t) - c[n + l] * cos(w * (l + 1) * t)) / (w * (l + 1))",
+        "      l = l + 1",
+        "    end",
+        "    return value",
+        "  end",
+        f"  start = {_row(start)}",
+        "  here = get_actual_joint_positions()",
+        "  j = 0",
+        f"  while j < {len(start)}:",
+        f"    if norm(here[j] - start[j]) > {np.radians(NEAR_DEG):.6f}:",
+        '      popup("The robot is not at the start of the motion: move it there by hand, then start again.", "dynid", False, True, True)',
+        "      halt",
+        "    end",
+        "    j = j + 1",
+        "  end",
+        "  dt = get_steptime()",
+        f"  movej({_row(start)}, a=0.5, v=0.05)",
+        "  sleep(1.0)",
+        "  t = 0.0",
+    ]
+    begin = 0.0
+    for length, calls in _script_pieces(trajectory):
+        end = begin + length
+        lines.append(f"  while t < {end!r}:")
+        lines.append(f"    s = t - {begin!r}")
+        lines.append("    q = [" + ", ".join(calls) + "]")
+        lines.append("    servoj(q, t=dt, lookahead_time=0.03, gain=300)")
+        lines.append("    t = t + dt")
+        lines.append("  end")
+        begin = end
+    lines += ["  stopj(1.0)", "end", ""]
+    return "\n".join(lines)
+
+
+def _script_pieces(trajectory: Trajectory) -> list[tuple[float, list[str]]]:
+    """Pieces of a motion as their lengths and one expression in ``s`` per joint."""
+    if isinstance(trajectory, SequenceTrajectory):
+        return [piece for part in trajectory.pieces for piece in _script_pieces(part)]
+    if isinstance(trajectory, FourierTrajectory):
+        n = trajectory.n_harmonics
+        rows = np.hstack([trajectory.a, trajectory.b, trajectory.offset[:, None]])
+        calls = [
+            f"series({_row(row)}, {float(w)!r}, s, {n})" for row, w in zip(rows, trajectory.fundamental_rad_s, strict=True)
+        ]
+        return [(trajectory.duration_s, calls)]
+    if isinstance(trajectory, PolynomialTrajectory):
+        return [
+            (float(length), [f"polynomial({_row(row)}, s)" for row in piece])
+            for length, piece in zip(np.diff(trajectory.breaks_s), trajectory.coefficients, strict=True)
+        ]
+    raise InputError(
+        f"a motion of the kind {type(trajectory).__name__} is neither a Fourier series nor a sequence of polynomials"
+    )
+
+
+def _row(values: Any) -> str:
+    return "[" + ", ".join(repr(float(value)) for value in values) + "]"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -150,7 +149,7 @@ def _write_table(motion: Trajectory | Samples, file: Path, names: Sequence[str],
 _TABLE = Form("table with the columns t, q1.., dq1.., ddq1..", _write_table)
 _YAML = Form(
     "ROS 2 JointTrajectory",
-    lambda motion, file, names, hz, slides: write_text(file, joint_trajectory_yaml(motion, names, hz)),
+    lambda motion, file, names, hz, slides: write_text(file, programs.joint_trajectory_yaml(motion, names, hz)),
     lambda file, slides: programs.read_trajectory_yaml(file),
     "quintic",
     record=_ROS,
@@ -170,7 +169,7 @@ FORMS: Mapping[str, Form] = {
     ),
     ".script": Form(
         "UR program",
-        lambda motion, file, names, hz, slides: write_text(file, ur_script(motion)),
+        lambda motion, file, names, hz, slides: write_text(file, programs.ur_script(motion)),
         n_joints=(6, 6),
         slides=False,
         guards=True,
@@ -411,98 +410,3 @@ def _spline_derivative(time: Array, values: Array, where: str) -> Array:
         raise InputError(f"trajectory file '{where}' has {len(time)} rows, expected at least 6 to differentiate it")
     derivative: Array = make_interp_spline(time, values, k=5).derivative()(time)
     return derivative
-
-
-def joint_trajectory_yaml(trajectory: Trajectory, joints: Sequence[str], rate_hz: float = 100.0) -> str:
-    """A ROS 2 ``trajectory_msgs/JointTrajectory`` message as YAML."""
-    samples = trajectory.samples(rate_hz)
-    # a line end in single quotes would be read as a blank
-    quoted = ["'" + name.replace("'", "''") + "'" if name.isprintable() else json.dumps(name) for name in joints]
-    lines = [
-        "header: {stamp: {sec: 0, nanosec: 0}, frame_id: ''}",
-        "joint_names: [" + ", ".join(quoted) + "]",
-        "points:",
-    ]
-    nanoseconds = np.round(samples.time * 1e9).astype(np.int64)
-    for k in range(len(samples)):
-        seconds, rest = divmod(int(nanoseconds[k]), 1_000_000_000)
-        lines.append(f"- positions: {_row(samples.position[k])}")
-        lines.append(f"  velocities: {_row(samples.velocity[k])}")
-        lines.append(f"  accelerations: {_row(samples.acceleration[k])}")
-        lines.append("  effort: []")
-        lines.append(f"  time_from_start: {{sec: {seconds}, nanosec: {rest}}}")
-    return "\n".join(lines) + "\n"
-
-
-def ur_script(trajectory: Trajectory) -> str:
-    """A UR program that plays the motion by ``servoj`` at the controller's own rate, computed there from its coefficients.
-
-    It ends before anything moves unless every joint is at the start pose to ``NEAR_DEG``.
-    """
-    start = trajectory.derivative(0.0, 0)[0]
-    lines = [
-        "def dynid_excitation():",
-        "  def polynomial(c, t):",
-        "    return c[0] + t * (c[1] + t * (c[2] + t * (c[3] + t * (c[4] + t * c[5]))))",
-        "  end",
-        "  def series(c, w, t, n):",
-        "    value = c[2 * n]",
-        "    l = 0",
-        "    while l < n:",
-        "      value = value + (c[l] * sin(w * (l + 1) * t) - c[n + l] * cos(w * (l + 1) * t)) / (w * (l + 1))",
-        "      l = l + 1",
-        "    end",
-        "    return value",
-        "  end",
-        f"  start = {_row(start)}",
-        "  here = get_actual_joint_positions()",
-        "  j = 0",
-        f"  while j < {len(start)}:",
-        f"    if norm(here[j] - start[j]) > {np.radians(programs.NEAR_DEG):.6f}:",
-        '      popup("The robot is not at the start of the motion: move it there by hand, then start again.", "dynid", False, True, True)',
-        "      halt",
-        "    end",
-        "    j = j + 1",
-        "  end",
-        "  dt = get_steptime()",
-        f"  movej({_row(start)}, a=0.5, v=0.05)",
-        "  sleep(1.0)",
-        "  t = 0.0",
-    ]
-    begin = 0.0
-    for length, calls in _script_pieces(trajectory):
-        end = begin + length
-        lines.append(f"  while t < {end!r}:")
-        lines.append(f"    s = t - {begin!r}")
-        lines.append("    q = [" + ", ".join(calls) + "]")
-        lines.append("    servoj(q, t=dt, lookahead_time=0.03, gain=300)")
-        lines.append("    t = t + dt")
-        lines.append("  end")
-        begin = end
-    lines += ["  stopj(1.0)", "end", ""]
-    return "\n".join(lines)
-
-
-def _script_pieces(trajectory: Trajectory) -> list[tuple[float, list[str]]]:
-    """Pieces of a motion as their lengths and one expression in ``s`` per joint."""
-    if isinstance(trajectory, SequenceTrajectory):
-        return [piece for part in trajectory.pieces for piece in _script_pieces(part)]
-    if isinstance(trajectory, FourierTrajectory):
-        n = trajectory.n_harmonics
-        rows = np.hstack([trajectory.a, trajectory.b, trajectory.offset[:, None]])
-        calls = [
-            f"series({_row(row)}, {float(w)!r}, s, {n})" for row, w in zip(rows, trajectory.fundamental_rad_s, strict=True)
-        ]
-        return [(trajectory.duration_s, calls)]
-    if isinstance(trajectory, PolynomialTrajectory):
-        return [
-            (float(length), [f"polynomial({_row(row)}, s)" for row in piece])
-            for length, piece in zip(np.diff(trajectory.breaks_s), trajectory.coefficients, strict=True)
-        ]
-    raise InputError(
-        f"a motion of the kind {type(trajectory).__name__} is neither a Fourier series nor a sequence of polynomials"
-    )
-
-
-def _row(values: Any) -> str:
-    return "[" + ", ".join(repr(float(value)) for value in values) + "]"

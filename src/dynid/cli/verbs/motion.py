@@ -131,8 +131,7 @@ def excite(
     predicted = predict_sigmas(found, noise, settings.rate)
     relations = [] if evaluate is None else sensitivity_lines(found, noise)
     if json:
-        told = [{"name": one.name, "value": one.value, "sigma": one.sigma} for one in predicted]
-        more = {"predicted": told, "files": files, "smallest_clearance": _smallest(found)}
+        more = {"predicted": [vars(one) for one in predicted], "files": files, "smallest_clearance": _smallest(found)}
         show_json(found.as_json() | more | ({"relations": relations} if relations else {}))
         return
     for line in relations:
