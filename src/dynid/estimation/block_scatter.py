@@ -19,11 +19,15 @@ from dynid.signals.samples import Samples
 
 BLOCKS = 30
 """Blocks of time of all logs together whose scatter is looked at."""
+EXACT = 1e-4
+"""Part of its torque that counts as noise of a channel at least."""
 MOST = 100.0
 """Largest ratio of variances that one value has a say with in the factor of all."""
 
 
-def widen_by_blocks(found: Estimate, rows: RowSource, samples: Sequence[Samples]) -> tuple[Estimate, tuple[str, ...]]:
+def widen_by_blocks(
+    found: Estimate, rows: RowSource, samples: Sequence[Samples], torque: Array
+) -> tuple[Estimate, tuple[str, ...]]:
     """The estimate with its covariance as large as the scatter of its rows asks for.
 
     Channels of a walking robot share what their rows have wrong: the acceleration of the base, the point that a foot touches. Blocks
@@ -33,14 +37,23 @@ def widen_by_blocks(found: Estimate, rows: RowSource, samples: Sequence[Samples]
 
     Consistent links hold an estimate away from its best fit, where all gradients add up to zero. As far as noise explains, that is no
     error of the rows, and they are looked at around the best fit; where links cannot be what rows ask for, it shows what these have wrong.
+
+    No row counts as better known than to a part ``EXACT`` of ``torque``, the root mean square of its channel: logs of a simulation may be
+    exact, solvers are not.
     """
-    seen = found.seen & (found.sigma > 0.0)
-    H, groups, count = _gradients(found, found.base_values, rows, samples)
-    inverse = np.linalg.pinv(H[np.ix_(seen, seen)], hermitian=True)
+    seen, noise = found.seen & (found.sigma > 0.0), np.maximum(found.residual_rms, EXACT * torque)
+    H, groups, count = _gradients(found, found.base_values, rows, samples, noise)
+    size = np.sqrt(np.diagonal(H)[seen])
+    size[size == 0.0] = np.inf
+    inverse = np.linalg.pinv(H[np.ix_(seen, seen)] / np.outer(size, size), hermitian=True) / np.outer(size, size)
+    if (noise > found.residual_rms).any():
+        covariance = np.zeros_like(found.covariance)
+        covariance[np.ix_(seen, seen)] = inverse
+        found = replace(found, covariance=freeze(covariance))
     back = np.zeros(len(seen))
     back[seen] = inverse @ np.sum(groups[1], axis=0)[seen]
     if back.any() and _by_chance(found, back, seen):
-        H, groups, count = _gradients(found, found.base_values + back, rows, samples)
+        H, groups, count = _gradients(found, found.base_values + back, rows, samples, noise)
     free = count / max(count - int(np.count_nonzero(seen)), 1)
     variance = found.sigma[seen] ** 2
 
@@ -78,10 +91,10 @@ def _by_chance(found: Estimate, step: Array, seen: BoolArray) -> bool:
 
 
 def _gradients(
-    found: Estimate, values: Array, rows: RowSource, samples: Sequence[Samples]
+    found: Estimate, values: Array, rows: RowSource, samples: Sequence[Samples], noise: Array
 ) -> tuple[Array, tuple[list[Array], list[Array], list[Array]], int]:
     """At base values: the normal matrix, gradients of blocks of time, of channels and of sets of feet on the ground, the number of rows."""
-    base, w = found.base, 1.0 / np.where(found.residual_rms > 0.0, found.residual_rms, np.inf)
+    base, w = found.base, 1.0 / np.where(noise > 0.0, noise, np.inf)
     bases = [base.regressor(channel.expansion) for channel in rows.channels]
     H, blocks, count = np.zeros((base.n_base, base.n_base)), list[Array](), 0
     channels = [np.zeros(base.n_base) for _ in bases]

@@ -49,7 +49,8 @@ def estimate_logs(
         return found, regression, logs, ()
     from dynid.estimation.block_scatter import widen_by_blocks
 
-    found, notes = widen_by_blocks(found, row_source(plan, robot, logs), logs.windows)
+    torque = regression.torque_norms / np.sqrt([max(factor.n_rows, 1) for factor in regression.factors])
+    found, notes = widen_by_blocks(found, row_source(plan, robot, logs), logs.windows, torque)
     return found, regression, logs, notes
 
 
