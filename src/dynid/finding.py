@@ -7,7 +7,7 @@ Verdict    whether a result can be used: the gravest reason decides
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -18,6 +18,8 @@ Level: TypeAlias = Literal["error", "warning", "note", "good"]
 LEVELS: tuple[Level, ...] = ("error", "warning", "note", "good")
 """The gravest first."""
 Grade: TypeAlias = Literal["good", "usable", "do not use"]
+BASE = ("base force", "base moment")
+"""What is judged of a floating base beside its joints."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,14 @@ class JointGrade:
     expected: float
     grade: Grade
     reason: str = ""
+
+
+def not_good(joints: Sequence[JointGrade]) -> str:
+    """How many joints are not good, and what of a floating base is not, in words; empty where all are."""
+    poor = [joint.name for joint in joints if joint.grade != "good"]
+    count, of_base = sum(name not in BASE for name in poor), [name for name in poor if name in BASE]
+    of_joints = [f"{count} of {sum(joint.name not in BASE for joint in joints)} joints"] if count else []
+    return " and ".join([*of_joints, *of_base])
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,14 @@ import pytest
 
 from dynid.errors import InputError
 from dynid.estimation.result import Outcome
+from dynid.finding import BASE
 from dynid.io.robots.read import read_robot
 from dynid.io.robots.urdf_write import write_urdf
 from dynid.pipeline.folder import load_result
 from dynid.pipeline.identify import identify
+from dynid.pipeline.joint_grades import GOOD
 from dynid.pipeline.options import Settings
+from dynid.validation.prediction import predict
 from legged_robots import HUMANOID_FEET, QUADRUPED, QUADRUPED_FEET, robot_file
 from legged_simulation import Logging, World, described_wrong, humanoid, quadruped, stand, walk
 
@@ -63,6 +66,25 @@ def test_a_walk_with_a_wrong_description_is_predicted_and_its_mass_is_found() ->
     assert run.consistency.feasible
     truth = float(quadruped().parameters.inertials[:, 0].sum())
     assert mass_of(run) == pytest.approx(truth, rel=0.01)
+
+
+def test_joints_and_base_are_judged_each_by_its_own_rows() -> None:
+    clean, noisy = (identify(wrong(), columns(noise=noise), replace(QUICK, split=0.65)) for noise in (0.0, 1.0))
+    states = clean.samples[0]
+    truth = clean.robot.with_parameters(
+        quadruped().parameters.as_dict() | {name: 0.01 for name in clean.robot.parameters.names if name.startswith("fv")}
+    )
+    needed = predict(truth, states)[:, 6:]
+    for run, good in ((clean, True), (noisy, False)):
+        assert run.verdict is not None
+        names = [joint.name for joint in run.verdict.joints]
+        assert names == [*BASE, *(joint.name for joint in run.robot.driven_joints)]
+        assert all(joint.unseen is not None for joint in run.verdict.joints)
+        off = np.linalg.norm(predict(run.model, states)[:, 6:] - needed, axis=0) / np.linalg.norm(needed, axis=0)
+        graded = [joint.grade == "good" for joint in run.verdict.joints[2:]]
+        assert max(off[graded], default=0.0) < 2.0 * GOOD
+        assert (sum(graded) > 10) == good
+        assert (run.verdict.grade == "good") == all(joint.grade == "good" for joint in run.verdict.joints)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +258,9 @@ def test_a_free_base_with_a_noisy_motion_does_not_shrink_masses(noise: float) ->
     beta, (low, high), seen = run.estimate.base.base_values(truth.parameters), run.intervals.T, run.estimate.seen
     assert np.mean(((low <= beta) & (beta <= high))[seen]) > 0.88
     assert run.verdict is not None
-    assert run.verdict.grade == "do not use"
+    assert run.verdict.grade != "good"
+    assert "The rows of the base were left out" in run.verdict.sentence
+    assert not {joint.name for joint in run.verdict.joints} & set(BASE)
 
 
 @pytest.mark.slow

@@ -107,12 +107,14 @@ def _possible(run: IdentificationResult) -> Iterator[str]:
 
 def headline(verdict: Verdict) -> str:
     """The verdict in one short sentence: that of a model not to be used begins with its cause."""
+    from dynid.finding import not_good
+
     if verdict.grade == "do not use":
         cause = _cause(verdict)
         told = verdict.opening.rpartition(" to ")[2] in cause  # the error itself is the cause
         return f"verdict: do not use: {verdict.opening if told else f'{cause}; it {verdict.opening}'}"
-    poor = sum(joint.grade != "good" for joint in verdict.joints)
-    beside = f", but {poor} of {len(verdict.joints)} joints are not good" if poor else ""
+    poor = not_good(verdict.joints)
+    beside = f", but {poor} are not good" if poor else ""
     return f"verdict: {verdict.grade}: {verdict.opening}{beside}"
 
 
@@ -157,7 +159,7 @@ def _errors(screen: Screen, run: IdentificationResult) -> None:
         parts.append(f"description {percent(verdict.description_error)}")
     if parts:
         screen.line(f"{run.measured} error: {', '.join(parts)}")
-    if run.rows.kind not in ("torque", "static", "wrench") and run.row_error is not None:
+    if run.rows.kind not in ("torque", "static", "wrench", "floating") and run.row_error is not None:
         unseen_rows = "" if run.row_validation is None else f", unseen {percent(run.row_validation.relative_error)}"
         screen.line(f"error of {run.rows.kind} rows: identified on {percent(run.row_error.relative_error)}{unseen_rows}")
 
@@ -186,9 +188,9 @@ def _joints(screen: Screen, run: IdentificationResult) -> None:
     joints = () if run.verdict is None else run.verdict.joints
     if not joints:
         return
-    friction = _friction(run, [joint.name for joint in joints])
+    friction = _friction(run)
     own = run.identification
-    known = {} if own is None else dict(zip([one.name for one in joints], own.relative_error_per_channel, strict=True))
+    known = {} if own is None else dict(zip(run.robot.dof_names, own.relative_error_per_channel, strict=True))
     rows = []
     for joint in sorted(joints, key=lambda one: -one.expected):
         error = joint.unseen if run.validation is not None else float(known.get(joint.name, float("nan")))
@@ -213,7 +215,7 @@ def _beyond(joint: JointGrade) -> str:
     return "> 999 %" if joint.expected > 9.99 else percent(joint.expected, 1)
 
 
-def _friction(run: IdentificationResult, names: Sequence[str]) -> dict[str, str]:
+def _friction(run: IdentificationResult) -> dict[str, str]:
     """Torque of friction of each joint at its mean speed, half of the difference between both directions: an offset is none.
 
     Empty where there are no samples or no friction.
@@ -225,10 +227,8 @@ def _friction(run: IdentificationResult, names: Sequence[str]) -> dict[str, str]
     speed = np.abs(np.concatenate([one.velocity for one in run.samples])).mean(axis=0)
     forth, back = run.friction(np.stack([speed, -speed]))
     found = 0.5 * (forth - back)
-    if len(found) != len(names):
-        return {}
     units = {joint.name: "N" if joint.kind == "prismatic" else "N m" for joint in run.robot.moving_joints}
-    return {name: f"{value:.3g} {units.get(name, 'N m')}" for name, value in zip(names, found, strict=True)}
+    return {name: f"{value:.3g} {units.get(name, 'N m')}" for name, value in zip(run.robot.dof_names, found, strict=True)}
 
 
 def not_known(run: IdentificationResult) -> str:
@@ -283,7 +283,7 @@ def _findings(run: IdentificationResult) -> Iterator[tuple[str, str, str]]:
 def _mend(why: str, run: IdentificationResult, joints: Sequence[str]) -> str:
     """The command that makes such joints better."""
     if MOTION in why:
-        return f"record a richer motion: dynid excite {_robot_path(run)} -o motion.csv"
+        return f"record a richer motion: {_excite(run)}"
     option = next((one.option for one in run.advice if one.option and one.joint in joints), None)
     if option is not None:
         return f"add {option} to this command"
@@ -298,6 +298,16 @@ def _robot_path(run: IdentificationResult) -> str:
     return "ROBOT" if not path else min(os.path.relpath(path), str(path), key=len)
 
 
+def _excite(run: IdentificationResult) -> str:
+    """The command that makes another motion."""
+    feet = [
+        f" --{flag} {','.join(own)}"
+        for flag, own in (("feet", run.settings.feet), ("flat-feet", run.settings.flat_feet))
+        if own
+    ]
+    return f"dynid excite {_robot_path(run)}{''.join(feet)} -o motion.csv"
+
+
 def next_step(run: IdentificationResult, folder: Path) -> str:
     """What to do after this run."""
     if run.body is not None:
@@ -309,5 +319,5 @@ def next_step(run: IdentificationResult, folder: Path) -> str:
     if run.verdict is not None and run.verdict.grade == "good":
         return f"dynid export {folder} --to urdf,mjcf,c; dynid validate {folder} OTHER_LOG"
     if run.verdict is not None and any(MOTION in joint.reason for joint in run.verdict.joints):
-        return f"dynid excite {_robot_path(run)} -o motion.csv, record it, identify again"
+        return f"{_excite(run)}, record it, identify again"
     return f"look at the report, then dynid validate {folder} OTHER_LOG"

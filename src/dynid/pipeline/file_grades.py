@@ -22,9 +22,10 @@ from dynid.io.robots.proof import free_mjcf, load_file
 from dynid.io.robots.simulator_joint import WrittenModel, as_held
 from dynid.model.effects.dry_friction import Coulomb
 from dynid.model.robot import Robot
-from dynid.pipeline.joint_grades import LEAST_TORQUE, torque_noise
+from dynid.pipeline.joint_grades import LEAST_TORQUE
 from dynid.pipeline.model_files import SIMULATED, write_file
 from dynid.pipeline.result import IdentificationResult
+from dynid.signals.measures import sensor_noise
 from dynid.signals.samples import Samples
 from dynid.validation.free_run import FreeRobot, check_free_run, even_windows
 from dynid.validation.prediction import band_limited, predict
@@ -90,7 +91,7 @@ def _grade(
         lost += ((log.ours - theirs) ** 2).sum(axis=0)
         size += used * (log.measured**2).sum(axis=0)
         counts += len(log.measured)
-    noise = torque_noise([log.samples.torque for log in logs if log.samples.torque is not None])
+    noise = sensor_noise([log.samples.torque for log in logs if log.samples.torque is not None])
     rms = np.maximum(np.sqrt(size / counts), np.maximum(LEAST_TORQUE * noise, 1e-300))
     loss = np.sqrt(lost / counts) / rms
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import freeze
+from dynid.arrays import Array, freeze
 from dynid.engine import Tell, silent
 from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
@@ -31,9 +31,10 @@ from dynid.pipeline.signal_filter import Filter
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import factorise
 from dynid.regression.squares import Squares
+from dynid.signals.measures import sensor_noise
 from dynid.signals.samples import Samples
 from dynid.validation.floating_check import check_base, check_feet, check_poses
-from dynid.validation.prediction import PredictionError, Validation, row_error
+from dynid.validation.prediction import PredictionError, Validation, predict, row_error
 
 JUDGED_HZ = 8.0
 """The band in which filters are compared: a few times the pace of walking."""
@@ -261,3 +262,42 @@ def floating_errors(plan: RowPlan, robot: Robot, found: Estimate, samples: Seque
         return PredictionError(total.relative_error, raw, *counts)
 
     return Validation(error(samples), tuple(error([one]) for one in samples), robot.dof_names)
+
+
+def row_noise(plan: RowPlan, model: Robot, logs: Logs, filtered: Filter, torque: Array) -> tuple[Array, Array]:
+    """Root mean square that noise leaves in the rows of a log, channel by channel: that of torque alone in rows without a filter, and that
+    of all sensors in rows as they are judged.
+
+    Noise as large as that of the log is added to it once more, and what it changes is counted. ``torque`` is that of its torque.
+    """
+    log, rng = floating_parts(logs)[0], np.random.default_rng(0)
+    plain = log.samples(filtered)
+
+    def noisier(values: Array) -> Array:
+        return np.asarray(values + sensor_noise([values]) * rng.standard_normal(values.shape))
+
+    def residual(own: RowPlan, samples: Samples) -> list[Array]:
+        rows = own.source(model, [samples])
+        values = [np.append(-channel.values(model.parameters.values), 1.0) for channel in rows.channels]
+        chunks = [[block @ one for block, one in zip(chunk.blocks, values, strict=True)] for chunk in rows.passes()]
+        return [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
+
+    def changed(own: RowPlan, samples: Samples) -> Array:
+        assert samples.torque is not None
+        shaken = samples.with_torque(samples.torque + torque * rng.standard_normal(samples.torque.shape))
+        pairs = zip(residual(own, plain), residual(own, shaken), strict=True)
+        return np.array([np.sqrt(np.square(after - before).mean()) for before, after in pairs])
+
+    joints = log.joints
+    speed = None if joints.velocity is None else noisier(joints.velocity)
+    moved = joints.with_(position=noisier(joints.position), velocity=speed)
+    base = log.base.with_(position=noisier(log.base.position))
+    return changed(replace(plan, band_hz=None), plain), changed(plan, replace(log, rows=moved, base=base).samples(filtered))
+
+
+def trunk_wrench(model: Robot, samples: Samples) -> Array:
+    """Root mean square of the wrench that the trunk by itself needs, N and N m."""
+    values = model.parameters.values.copy()
+    values[10:] = 0.0
+    alone = predict(model.with_parameters(model.parameters.with_values(values)), samples)
+    return np.asarray(np.sqrt(np.square(alone[:, :6]).mean(axis=0)))

@@ -10,11 +10,15 @@ A model is used on other motion than that of its logs. What is expected to be wr
     expected^2 = (BEYOND excess)^2 + uncertainty^2
 
 Both are relative to the joint's own torque, but to no less than ``LEAST_TORQUE`` times its noise.
+
+On a floating base joints are judged by their own rows: torque while no unknown force acts on their leg. Force and moment of the base are
+judged beside them, each like one more joint.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,14 +26,14 @@ from dynid.arrays import Array
 from dynid.dynamics.inverse_dynamics import inverse_dynamics, needs_load, transmitting
 from dynid.dynamics.regressors import torque_regressor
 from dynid.estimation.friction.fit import covariance_of_moves
-from dynid.finding import Grade, JointGrade
+from dynid.finding import BASE, Grade, JointGrade
 from dynid.model.robot import Robot
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.signal_filter import STILL, to_samples
-from dynid.signals.measures import noise_level
+from dynid.signals.measures import sensor_noise
 from dynid.signals.recording import Recording
 from dynid.signals.steps.clock import nominal_period_s
-from dynid.validation.prediction import predict, validate
+from dynid.validation.prediction import PredictionError, predict, validate
 
 GOOD, USABLE, HOPELESS = 0.05, 0.15, 0.50
 """Expected torque error of a joint up to which it is good, up to which it is named only, and from which no model is of use."""
@@ -60,32 +64,83 @@ _UNLIMITED = 3.0
 """rad, rad/s, m or m/s: what counts as the limit of a joint that has none."""
 
 
+class _Judged(NamedTuple):
+    """What grades follow from, an entry for each joint, and for force and moment of a floating base before them."""
+
+    names: tuple[str, ...]
+    error: Array
+    """Root mean square of what is not predicted."""
+    torque: Array
+    """Root mean square of what is predicted; zero where torque was left out."""
+    noise: Array
+    """Standard deviation of the noise of its sensor."""
+    floor: Array
+    """What noise of all sensors leaves unknown in the band that is judged."""
+    uncertain: Array
+    """Standard deviation of the prediction over random states, relative to the torque there."""
+
+
 def grade_joints(run: IdentificationResult) -> tuple[JointGrade, ...]:
-    """The grade of every joint that torque was judged of; none where a run has no samples of motion."""
+    """The grade of every joint that torque was judged of, and of a floating base; none where a run has no samples of motion."""
     judged = run.validation.total if run.validation is not None else run.identification
-    if judged is None or run.data is None or not run.samples or len(judged.rmse) != len(run.robot.driven_joints):
+    if judged is None or run.data is None or not run.samples or len(judged.rmse) != run.robot.n_dof:
         return ()
-    recordings = run.data.unseen.recordings if run.data.unseen is not None else run.recordings
-    noise = torque_noise([one.torque for one in recordings if one.torque is not None])
-    floor = _noise_floor(run, recordings, noise)
-    error, own = np.asarray(judged.rmse), np.asarray(judged.relative_error_per_channel)
-    left_out = np.isnan(own)  # channels without a weight: they are in no error
-    error, own, noise, floor = (np.where(left_out, 0.0, one) for one in (error, own, noise, floor))
-    size = np.maximum(error / np.where(own > 0.0, own, np.inf), LEAST_TORQUE * noise)
+    names, error, torque, noise, floor, uncertain = (_judged_rows if run.robot.floating else _judged_torque)(run, judged)
+    size = np.maximum(torque, LEAST_TORQUE * noise)
     size = np.maximum(size, 1e-12 * max(float(size.max(initial=0.0)), 1e-300))
     excess = np.sqrt(np.maximum(error**2 - (NOISY * floor) ** 2, 0.0)) / size
-    expected = np.hypot(BEYOND * excess, _uncertainty(run, noise, _covariance_by_noise(run)))
-    faults = _one_way(run, size, noise) | _faults(run)
+    expected = np.hypot(BEYOND * excess, uncertain)
+    faults = _one_way(run, size[-len(run.robot.driven) :], noise[-len(run.robot.driven) :]) | _faults(run)
     found = []
-    for j, joint in enumerate(run.robot.driven_joints):
-        fault, least = (
-            ("its torque was left out", _unexplained(run, j)) if left_out[j] else faults.get(joint.name, ("", 0.0))
-        )
+    for j, name in enumerate(names):
+        left_out = not torque[j] > 0.0
+        fault, least = faults.get(name, ("", 0.0))
+        if left_out and not run.robot.floating:
+            fault, least = "its torque was left out", _unexplained(run, j)
         value = min(max(float(expected[j]), least), WORST) if np.isfinite(expected[j]) else WORST
         reason = fault if least > GOOD and least >= value else _reason(BEYOND * float(excess[j]), value)
-        unseen = None if run.validation is None or left_out[j] else float(own[j])
-        found.append(JointGrade(joint.name, unseen, float(floor[j] / size[j]), value, _grade(value), reason))
+        unseen = None if run.validation is None or left_out else float(error[j] / torque[j])
+        left = float(floor[j] / (size[j] if left_out else torque[j]))
+        found.append(JointGrade(name, unseen, left, value, _grade(value), reason))
     return tuple(found)
+
+
+def _judged_torque(run: IdentificationResult, judged: PredictionError) -> _Judged:
+    """Joints on a fixed base, by their torque."""
+    assert run.data is not None
+    recordings = run.data.unseen.recordings if run.data.unseen is not None else run.recordings
+    noise = sensor_noise([one.torque for one in recordings if one.torque is not None])
+    floor, left_out = _noise_floor(run, recordings, noise), np.isnan(judged.relative_error_per_channel)
+    error, noise, floor = (np.where(left_out, 0.0, one) for one in (judged.rmse, noise, floor))
+    uncertain = _uncertainty(run, noise, _covariance_by_noise(run))
+    return _Judged(run.robot.dof_names, error, measured_rms(judged), noise, floor, uncertain)
+
+
+def _judged_rows(run: IdentificationResult, judged: PredictionError) -> _Judged:
+    """Joints and base of a robot on a floating base, by the rows that contact forces have left; a base that is carried has none."""
+    from dynid.pipeline.floating import row_noise, trunk_wrench
+
+    assert run.data is not None
+    assert run.filter is not None
+    logs = run.data.known if run.data.unseen is None else run.data.unseen
+    sensor = sensor_noise([one.torque for one in logs.windows if one.torque is not None])
+    noise, floor = row_noise(run.rows, run.model, logs, run.filter, sensor)
+    torque, uncertain = measured_rms(judged), _uncertainty(run, sensor, _covariance_by_noise(run))
+    if judged.rmse[:6].any() and not torque[:6].any():  # nothing pushes the base: legs and trunk push each other
+        torque[:6] = trunk_wrench(run.model, logs.windows[0])
+    parts = [slice(0, 3), slice(3, 6)] if judged.rmse[:6].any() else []
+    groups = [*parts, *(slice(d, d + 1) for d in run.robot.driven)]
+    values = (
+        np.array([np.sqrt(np.square(one[group]).mean()) for group in groups])
+        for one in (judged.rmse, torque, noise, floor, uncertain)
+    )
+    return _Judged((*BASE[: len(parts)], *(joint.name for joint in run.robot.driven_joints)), *values)
+
+
+def measured_rms(judged: PredictionError) -> Array:
+    """Root mean square of what was measured of each channel; zero where nothing was."""
+    own = judged.relative_error_per_channel
+    return np.asarray(np.where(np.isfinite(own) & (own > 0.0), judged.rmse / np.where(own > 0.0, own, 1.0), 0.0))
 
 
 def overall_grade(joints: Sequence[JointGrade]) -> Grade:
@@ -94,17 +149,6 @@ def overall_grade(joints: Sequence[JointGrade]) -> Grade:
     if 2 * len(bad) >= len(joints) > 0 or any(joint.grade == "do not use" for joint in joints):
         return "do not use"
     return "good" if all(joint.grade == "good" for joint in joints) else "usable"
-
-
-def torque_noise(signals: Sequence[Array]) -> Array:
-    """Standard deviation of the noise of each column: white noise, or the steps that it is recorded in."""
-    found = []
-    for values in signals:
-        changes = np.abs(np.diff(values, axis=0))
-        step = np.array([column[column > 0.0].min(initial=np.inf) for column in changes.T])
-        stays = (changes == 0.0).mean(axis=0) > 0.2
-        found.append(np.maximum(noise_level(values), np.where(stays & np.isfinite(step), step, 0.0) / np.sqrt(12.0)))
-    return np.asarray(np.sqrt(np.mean(np.square(found), axis=0)))
 
 
 def _noise_floor(run: IdentificationResult, recordings: Sequence[Recording], noise: Array) -> Array:
@@ -118,7 +162,7 @@ def _noise_floor(run: IdentificationResult, recordings: Sequence[Recording], noi
     first, rng = recordings[0].rows(0, FLOOR_ROWS), np.random.default_rng(0)
 
     def noisier(values: Array) -> Array:
-        return values + torque_noise([values]) * rng.standard_normal(values.shape)
+        return values + sensor_noise([values]) * rng.standard_normal(values.shape)
 
     speed = None if first.velocity is None else noisier(first.velocity)
     noisy = first.with_(position=noisier(first.position), velocity=speed)
@@ -147,11 +191,13 @@ def _covariance_by_noise(run: IdentificationResult) -> Array:
 
 
 def _states(robot: Robot, run: IdentificationResult) -> tuple[Array, Array, Array]:
-    """Random states within the range of the log, of both directions, and at least a part of the limits."""
-    q, v, a = (
+    """Random states within the range of the log, of both directions, and at least a part of the limits; a base moves as in the log."""
+    joints, rng = robot.driven_joints, np.random.default_rng(0)
+    whole = [
         np.concatenate([getattr(one, name) for one in run.samples]) for name in ("position", "velocity", "acceleration")
-    )
-    joints = robot.driven_joints
+    ]
+    base = [one[rng.integers(0, len(one), STATES) if robot.floating else slice(STATES), : -len(joints)] for one in whole]
+    q, v, a = (one[:, -len(joints) :] for one in whole)
     span = np.array([joint.q_max - joint.q_min for joint in joints])
     fast = np.array([joint.dq_max for joint in joints])
     span, fast = (
@@ -160,16 +206,18 @@ def _states(robot: Robot, run: IdentificationResult) -> tuple[Array, Array, Arra
     middle, half = 0.5 * (q.max(axis=0) + q.min(axis=0)), 0.5 * np.maximum(np.ptp(q, axis=0), LEAST_RANGE * span)
     speed = np.maximum(np.abs(v).max(axis=0), LEAST_RANGE * fast)
     pull = np.maximum(np.quantile(np.abs(a), 0.99, axis=0), speed**2 / np.maximum(half, LEAST_RANGE * span))
-    rng, shape = np.random.default_rng(0), (STATES, len(joints))
-    return tuple(rng.uniform(-one, one, shape) + at for one, at in ((half, middle), (speed, 0.0), (pull, 0.0)))  # type: ignore[return-value]
+    limits = ((half, middle), (speed, 0.0), (pull, 0.0))
+    moved = [rng.uniform(-one, one, (STATES, len(joints))) + at for one, at in limits]
+    return tuple(map(np.hstack, zip(base, moved, strict=True)))  # type: ignore[return-value]
 
 
 def _faults(run: IdentificationResult) -> dict[str, tuple[str, float]]:
     """Of joints whose log shows too little of them, or another gain: what was wrong, and the error to expect at least."""
     dry = any(effect.dry for effect in run.robot.effects)
-    v = np.concatenate([one.velocity for one in run.samples])
+    n = len(run.robot.driven)
+    v = np.concatenate([one.velocity[:, -n:] for one in run.samples])
     fastest = np.abs(v).max(axis=0)
-    reach = np.max([np.ptp(one.position, axis=0) for one in run.samples], axis=0)
+    reach = np.max([np.ptp(one.position[:, -n:], axis=0) for one in run.samples], axis=0)
     found = {
         one.joint: ("another gain of its torque explains the log better", WRONG_GAIN)
         for one in run.advice
@@ -192,18 +240,21 @@ def _one_way(run: IdentificationResult, size: Array, noise: Array) -> dict[str, 
     Where slow motion shows how friction turns, Coulomb friction and offset are determined, as well as the form of the turn is known;
     else all of the friction may be offset.
     """
-    v = np.concatenate([one.velocity for one in run.samples])
+    driven = run.robot.driven
+    v = np.concatenate([one.velocity[:, driven] for one in run.samples])
     one_way = np.flatnonzero((v.min(axis=0) >= 0.0) | (v.max(axis=0) <= 0.0))
     if not len(one_way) or not any(effect.dry for effect in run.robot.effects):
         return {}
     base, names = run.estimate.base, run.robot.parameters.names
     unknown = (~run.estimate.seen | (np.diagonal(run.covariance) <= 0.0)) @ (np.abs(base.K) > UNTOLD)
-    rubs = np.abs(run.friction(0.5 * np.abs(v).max(axis=0)))[0] / size
-    uncertain = _uncertainty(run, noise, run.covariance)
+    speed = np.zeros(run.robot.n_dof)
+    speed[driven] = 0.5 * np.abs(v).max(axis=0)
+    rubs = np.abs(run.friction(speed))[0, driven] / size
+    uncertain = _uncertainty(run, np.append(np.zeros(driven[0]), noise), run.covariance)[driven]
     why, found = "it never reversed, so its Coulomb friction is not told from its offset", {}
     for j in one_way:
         apart = not any(
-            lost and name in {f"{kind}{j + 1}" for kind in ("fc", "fo", "fs", "fsig")}
+            lost and name in {f"{kind}{run.robot.driven_numbers[j]}" for kind in ("fc", "fo", "fs", "fsig")}
             for name, lost in zip(names, unknown, strict=True)
         )
         found[run.robot.driven_joints[j].name] = why, min(float(uncertain[j] if apart else rubs[j]), USABLE)

@@ -13,7 +13,7 @@ import numpy as np
 from dynid.errors import reason_of
 from dynid.estimation.friction.passivity import FrictionReach, driving_joints, passivity_of
 from dynid.estimation.result import Outcome
-from dynid.finding import FileGrade, Finding, JointGrade, Level, Verdict
+from dynid.finding import FileGrade, Finding, JointGrade, Level, Verdict, not_good
 from dynid.pipeline.file_grades import grade_files
 from dynid.pipeline.joint_grades import GOOD, USABLE, grade_joints, overall_grade
 from dynid.pipeline.option_groups import FLOATING
@@ -71,6 +71,7 @@ def verdict_on(
         *_motion(run),
         _prediction(run, description, joints),
         *_joint_reasons(joints),
+        *_base_left_out(run),
         *_search(run),
         _determined(run),
         _consistency(run),
@@ -142,13 +143,24 @@ def _joint_reasons(joints: Sequence[JointGrade]) -> list[Finding]:
         return [Finding("good", text)]
     told = "; ".join(f"{joint.name} to {percent(joint.expected)}, {joint.reason}" for joint in poor)
     hopeless = overall_grade(joints) == "do not use"
-    what = f"On other motion the torque of {len(poor)} of {len(joints)} joints is expected to be right only: {told}."
+    what = f"On other motion the torque of {not_good(joints)} is expected to be right only: {told}."
     remedy = (
         "Use the other joints, and look at advice and data check for these."
         if not hopeless
         else "Look at advice and data check."
     )
     return [Finding("error" if hopeless else "warning", what, remedy, tuple(joint.name for joint in poor), "joints")]
+
+
+def _base_left_out(run: IdentificationResult) -> list[Finding]:
+    """A floating base whose rows were not used, although nothing was said to carry it."""
+    root = run.robot.links[0]
+    if run.rows.feet != (f"{root}:flat",) or root in run.settings.flat_feet:
+        return []
+    what = (
+        f"The rows of the base were left out: what only they show, such as the mass of {root}, is that of the description."
+    )
+    return [Finding("warning", what, "Weigh the robot and give --mass, or measure the motion of its base with less noise.")]
 
 
 def _search(run: IdentificationResult) -> list[Finding]:

@@ -7,6 +7,7 @@ Cortesao 2014, 5.2.2).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -66,6 +67,17 @@ def noise_level(values: Array) -> Array:
     # Var(x_{k+3} - 3 x_{k+2} + 3 x_{k+1} - x_k) = 20 sigma^2
     third = np.diff(values, n=3, axis=0)
     return np.asarray(1.4826 * np.median(np.abs(third), axis=0) / np.sqrt(20.0))
+
+
+def sensor_noise(signals: Sequence[Array]) -> Array:
+    """Standard deviation of the noise of each column: white noise, or the steps that it is recorded in."""
+    found = []
+    for values in signals:
+        changes = np.abs(np.diff(values, axis=0))
+        step = np.array([column[column > 0.0].min(initial=np.inf) for column in changes.T])
+        stays = (changes == 0.0).mean(axis=0) > 0.2
+        found.append(np.maximum(noise_level(values), np.where(stays & np.isfinite(step), step, 0.0) / np.sqrt(12.0)))
+    return np.asarray(np.sqrt(np.mean(np.square(found), axis=0)))
 
 
 def speed(recording: Recording, from_position: bool = False) -> Array:
