@@ -99,7 +99,8 @@ def _take(place: Path) -> None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            other = _owner(file)
+            text = os.pread(file, 32, 0).decode("ascii", "replace").strip()
+            other = f" (process {text})" if text.isdigit() else ""
             os.close(file)
             if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                 raise InputError(f"folder '{place}' cannot be locked: {error.strerror or error}") from None
@@ -133,11 +134,6 @@ def _lock_path(place: Path) -> Path:
     if _can_stage_beside(place):
         return _beside(place, ".lock")
     return place / ".dynid.lock"
-
-
-def _owner(file: int) -> str:
-    text = os.pread(file, 32, 0).decode("ascii", "replace").strip()
-    return f" (process {text})" if text.isdigit() else ""
 
 
 def _release(place: Path) -> None:
@@ -184,7 +180,11 @@ def changed_folder(folder: str | Path) -> Iterator[Change]:
         raise InputError(f"cannot write into '{target}': it is a file, expected a folder")
     with only_writer(place):
         complete(place)
-        _sweep(place)
+        # Take away what processes that were killed left beside the folder; nobody else can be writing there now.
+        left = place.parent.glob(f".{glob.escape(place.name)}.*{_NEW}")
+        for path in [*left, *place.glob(f".dynid.*{_NEW}")]:
+            if _UNIQUE.search(path.name):
+                shutil.rmtree(path, ignore_errors=True)
         unique = f"{uuid.uuid4().hex}{_NEW}"
         stage = _beside(place, f".{unique}") if _can_stage_beside(place) else place / f".dynid.{unique}"
         try:
@@ -226,14 +226,6 @@ def _can_stage_beside(place: Path) -> bool:
     if not os.access(parent, os.W_OK | os.X_OK):
         return False
     return not place.is_dir() or (place.stat().st_dev == parent.stat().st_dev and not place.is_mount())
-
-
-def _sweep(place: Path) -> None:
-    """Take away what processes that were killed left beside the folder; nobody else can be writing there now."""
-    left = place.parent.glob(f".{glob.escape(place.name)}.*{_NEW}")
-    for path in [*left, *place.glob(f".dynid.*{_NEW}")]:
-        if _UNIQUE.search(path.name):
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def _link_tree(place: Path, stage: Path) -> frozenset[str]:
@@ -303,7 +295,14 @@ def _commit(place: Path, stage: Path, before: frozenset[str]) -> None:
         return
     if stage.parent == place.parent and _may_move(place, before) and _exchange(stage, place):
         sync(place.parent)
-        _rescue(stage, place, before)
+        # Files that somebody put into the old folder while the new one was made.
+        for root, _, files in os.walk(stage):
+            for name in files:
+                path = Path(root) / name
+                relative = path.relative_to(stage)
+                if str(relative) not in before and not os.path.lexists(place / relative) and not _OWN.search(name):
+                    (place / relative).parent.mkdir(parents=True, exist_ok=True)
+                    _rename(path, place / relative)
         return
     gone = sorted(name for name in before if not os.path.lexists(stage / name))
     write_bytes(stage / _GONE, "\0".join(gone).encode())
@@ -335,17 +334,6 @@ def _exchange(one: Path, other: Path) -> bool:
     else:
         return False
     return bool(done == 0)
-
-
-def _rescue(old: Path, place: Path, before: frozenset[str]) -> None:
-    """Files that somebody put into the old folder while the new one was made."""
-    for root, _, files in os.walk(old):
-        for name in files:
-            path = Path(root) / name
-            relative = path.relative_to(old)
-            if str(relative) not in before and not os.path.lexists(place / relative) and not _OWN.search(name):
-                (place / relative).parent.mkdir(parents=True, exist_ok=True)
-                _rename(path, place / relative)
 
 
 def _replay(place: Path, journal: Path) -> None:

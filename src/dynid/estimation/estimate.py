@@ -51,18 +51,7 @@ def estimate(
             "expected rows with measured torque"
         )
     result = (method or default_method(regression)).estimate(regression, base, start)
-    return _without_absent_links(regression, result)
-
-
-def default_method(regression: Regression) -> FeasibleSDP:
-    """The method that ``dynid identify`` takes by default: every link consistent, joints weighted by their noise, held by the
-    description and the boxes around its shapes as far as the data allow."""
-    boxes, notes = boxes_of(regression.robot) if regression.has_robot else ((), ())
-    return FeasibleSDP(prior="auto", weighted=True, boxes=boxes, box_notes=notes)
-
-
-def _without_absent_links(regression: Regression, result: Estimate) -> Estimate:
-    """A link that the description leaves out weighs nothing, whatever a method gave it to be consistent by; no row sees it."""
+    # A link that the description leaves out weighs nothing, whatever a method gave it to be consistent by: no row sees it.
     absent = set(regression.robot.absent) if regression.has_robot else set()
     if not absent:
         return result
@@ -70,3 +59,10 @@ def _without_absent_links(regression: Regression, result: Estimate) -> Estimate:
     links = [names[i : i + 10] for i in range(0, len(names), 10)]
     massless = {name: 0.0 for link in links if absent.issuperset(link) for name in link}
     return replace(result, standard=result.standard.updated(massless))
+
+
+def default_method(regression: Regression) -> FeasibleSDP:
+    """The method that ``dynid identify`` takes by default: every link consistent, joints weighted by their noise, held by the
+    description and the boxes around its shapes as far as the data allow."""
+    boxes, notes = boxes_of(regression.robot) if regression.has_robot else ((), ())
+    return FeasibleSDP(prior="auto", weighted=True, boxes=boxes, box_notes=notes)

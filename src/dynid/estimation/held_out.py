@@ -223,7 +223,12 @@ class HeldOut:
 
     def with_columns(self, columns: Mapping[int, Array]) -> HeldOut:
         """The same with further columns in the model, ``(rows, columns)`` for each joint that they enter."""
-        wide = np.concatenate([self.basis, self._placed(columns)], axis=2)
+        # Columns with their rows of every joint, weighted; zero for joints that they do not enter.
+        width = next(iter(columns.values())).shape[1]
+        placed = np.zeros((self.n_joints, len(self.block), width))
+        for joint, values in columns.items():
+            placed[joint] = self.weights[joint] * values
+        wide = np.concatenate([self.basis, placed], axis=2)
         basis = _orthonormal(wide.reshape(-1, wide.shape[2])).reshape(*wide.shape[:2], -1)
         return replace(self, basis=basis)
 
@@ -295,27 +300,17 @@ class HeldOut:
         left = self.torque[:, self.block >= 0] - self.basis[:, self.block >= 0] @ whole.b
         variance = float((left**2).sum() - values @ S @ values) / max(left.size - len(whole.b) - len(values), 1)
         inverse = np.linalg.inv(S)
-        joints = self._scatter_of_joints(columns, whole, values) @ inverse
-        return values, np.maximum.reduce([np.sqrt(variance * np.diag(inverse)), moved, np.sqrt((joints**2).sum(axis=0))])
-
-    def _scatter_of_joints(self, columns: Mapping[int, Array], fit: _Fit, values: Array) -> Array:
-        """Gradient of each joint's rows by some further columns at their best values, beside the model, ``(joints, columns)``."""
+        # Gradient of each joint's rows by some further columns at their best values, beside the model, ``(joints,
+        # columns)``.
         inside, gradients = self.block >= 0, []
         for j, own in columns.items():
             X = self.basis[j, inside]
-            new = self.weights[j] * own[inside] - X @ fit.inside
-            left = self.torque[j, inside] - X @ fit.b - new @ values
+            new = self.weights[j] * own[inside] - X @ whole.inside
+            left = self.torque[j, inside] - X @ whole.b - new @ values
             gradients.append(new.T @ left)
         n = len(gradients)
-        return np.asarray(np.sqrt(n / max(n - 1, 1)) * np.array(gradients))
-
-    def _placed(self, columns: Mapping[int, Array]) -> Array:
-        """Columns with their rows of every joint, weighted; zero for joints that they do not enter."""
-        width = next(iter(columns.values())).shape[1]
-        placed = np.zeros((self.n_joints, len(self.block), width))
-        for joint, values in columns.items():
-            placed[joint] = self.weights[joint] * values
-        return placed
+        joints = np.asarray(np.sqrt(n / max(n - 1, 1)) * np.array(gradients)) @ inverse
+        return values, np.maximum.reduce([np.sqrt(variance * np.diag(inverse)), moved, np.sqrt((joints**2).sum(axis=0))])
 
     def squares(self, left: Array) -> Array:
         """``(blocks, joints)``: squared weighted error."""

@@ -158,7 +158,12 @@ def _without(whole: Array, parts: Mapping[str, Array]) -> Array:
 def _shared_out(whole: Array, parts: Mapping[str, Array], own: Array | None, name: str) -> tuple[dict[str, Array], str]:
     """What the links that hang on a body get of it, in its frame, and how that was chosen."""
     if not is_consistent(whole, allow_empty=True):
-        return _shared_by_mass(whole, parts, own)
+        # For a whole that is no physical body: one factor that leaves the moving link a positive mass.
+        hanging = float(sum(phi[0] for phi in parts.values()))
+        described = 2.0 * hanging if own is None or own[0] <= 0.0 else float(own[0]) + hanging
+        factor = float(whole[0]) / described
+        words = f"inertials of {listed(list(parts))} were multiplied by {factor:.4g}, so that its mass is positive"
+        return {part: factor * phi for part, phi in parts.items()}, words
     bad = [part for part, phi in parts.items() if not is_consistent(phi)]
     good = {part: phi for part, phi in parts.items() if part not in bad}
     told = [f"inertials were put into it from {listed(bad)}"] if bad else []
@@ -189,15 +194,6 @@ def _shared_as_described(
         f"the described masses of {name}, {names} were moved and stretched together until the whole was the "
         f"identified body; each keeps its share of the mass ({whole[0]:.4g} kg now, {nominal[0]:.4g} kg described)"
     )
-
-
-def _shared_by_mass(whole: Array, parts: Mapping[str, Array], own: Array | None) -> tuple[dict[str, Array], str]:
-    """For a whole that is no physical body: one factor that leaves the moving link a positive mass."""
-    hanging = float(sum(phi[0] for phi in parts.values()))
-    described = 2.0 * hanging if own is None or own[0] <= 0.0 else float(own[0]) + hanging
-    factor = float(whole[0]) / described
-    told = f"inertials of {listed(list(parts))} were multiplied by {factor:.4g}, so that its mass is positive"
-    return {part: factor * phi for part, phi in parts.items()}, told
 
 
 def _of_all(parts: Mapping[str, Array], shares: Mapping[str, Array]) -> dict[str, Array]:

@@ -168,7 +168,16 @@ def checked_loops(loops: Loops, joints: Sequence[Joint], robot: str) -> Loops:
     names = [joint.name for joint in joints]
     if joints[0].kind == "floating":
         raise InputError(f"robot '{robot}' floats and has loops; closed chains are defined on a fixed base")
-    _check_ties(loops, names, robot)
+    # Ties are of known joints, and one that follows is not driven.
+    for tie in loops.ties:
+        if not (0 <= tie.follower < len(names) and -1 <= tie.leader < len(names)):
+            raise InputError(
+                f"tie '{tie.name}' of robot '{robot}' is of joints {tie.follower} and {tie.leader}, it has {len(names)}"
+            )
+        if names[tie.follower] in loops.actuated:
+            raise InputError(
+                f"joint '{names[tie.follower]}' of robot '{robot}' follows another one, so it is not to be listed among the actuated ones"
+            )
     for loop in loops.framed:
         for frame in (loop.first, loop.second):
             if not -1 <= frame.body < len(joints):
@@ -186,19 +195,6 @@ def checked_loops(loops: Loops, joints: Sequence[Joint], robot: str) -> Loops:
             f"joint '{both[0]}' of robot '{robot}' is actuated, so it is not to be listed among the passive ones"
         )
     return loops
-
-
-def _check_ties(loops: Loops, names: Sequence[str], robot: str) -> None:
-    """Ties are of known joints, and one that follows is not driven."""
-    for tie in loops.ties:
-        if not (0 <= tie.follower < len(names) and -1 <= tie.leader < len(names)):
-            raise InputError(
-                f"tie '{tie.name}' of robot '{robot}' is of joints {tie.follower} and {tie.leader}, it has {len(names)}"
-            )
-        if names[tie.follower] in loops.actuated:
-            raise InputError(
-                f"joint '{names[tie.follower]}' of robot '{robot}' follows another one, so it is not to be listed among the actuated ones"
-            )
 
 
 def independent_joints(jacobian: Array, preference: Sequence[int], tolerance: float = 1e-7) -> IntArray:

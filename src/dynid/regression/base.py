@@ -146,7 +146,13 @@ class BaseReduction:
             order = np.concatenate([[lead], order[order != lead]])
         text = ""
         for column in order:
-            text += _term(float(coefficients[column]), self.parameter_names[column], digits, first=not text)
+            coefficient = float(coefficients[column])
+            name = self.parameter_names[column]
+            first = not text
+            sign = "-" if coefficient < 0.0 else ("" if first else "+")
+            number = f"{abs(coefficient):.{digits}g}"
+            factor = "" if number == "1" else f"{number} "
+            text += f"{sign}{factor}{name}" if first else f" {sign} {factor}{name}"
         return text
 
     def expressions(self, digits: int = 6) -> tuple[str, ...]:
@@ -227,10 +233,3 @@ def _unit_columns(K: Array) -> IntArray | None:
             return None
         chosen.append(int(candidates[0]))
     return freeze(chosen, dtype=np.int64)
-
-
-def _term(coefficient: float, name: str, digits: int, *, first: bool) -> str:
-    sign = "-" if coefficient < 0.0 else ("" if first else "+")
-    number = f"{abs(coefficient):.{digits}g}"
-    factor = "" if number == "1" else f"{number} "
-    return f"{sign}{factor}{name}" if first else f" {sign} {factor}{name}"

@@ -131,26 +131,22 @@ class CommandRows(SampleRows):
         for log in self.samples:
             command = log.command.band_limited(log.motion.time, log.period_s, self.delay_s)
             rate = np.gradient(command, log.period_s, axis=0) if log.control.rate else np.zeros_like(command)
-            torque, signals = self._drive(log.motion, command, rate, log.control, log.period_s)
+            # Torque of the drives as far as their gains are known, and what gains that are not known multiply.
+            names = self.parameters.names
+            error, slip = log.control.parts(command, rate, log.motion.position, log.motion.velocity, log.motion.time)
+            known = {
+                symbol: np.array([f"{symbol}{j + 1}" not in names for j in range(self.robot.n_dof)], dtype=float)
+                for symbol in GAIN_UNITS
+            }
+            torque = known["kp"] * error - known["kd"] * slip
+            sure = (known["kp"] * known["kd"]) > 0.0
+            torque = np.where(sure, log.control.limited(torque, log.motion.velocity), torque)
+            made = {"kp": -error, "kd": slip}
+            torque = log.control.lagged(torque, log.period_s)
+            signals = {symbol: log.control.lagged(x, log.period_s) for symbol, x in made.items()}
             for start in range(0, len(log), step):
                 part = slice(start, start + step)
                 yield self._rows(log.motion[part], torque[part], {symbol: x[part] for symbol, x in signals.items()})
-
-    def _drive(
-        self, motion: Samples, command: Array, rate: Array, control: PositionControl, period_s: float
-    ) -> tuple[Array, dict[str, Array]]:
-        """Torque of the drives as far as their gains are known, and what gains that are not known multiply."""
-        names = self.parameters.names
-        error, slip = control.parts(command, rate, motion.position, motion.velocity, motion.time)
-        known = {
-            symbol: np.array([f"{symbol}{j + 1}" not in names for j in range(self.robot.n_dof)], dtype=float)
-            for symbol in GAIN_UNITS
-        }
-        torque = known["kp"] * error - known["kd"] * slip
-        sure = (known["kp"] * known["kd"]) > 0.0
-        torque = np.where(sure, control.limited(torque, motion.velocity), torque)
-        made = {"kp": -error, "kd": slip}
-        return control.lagged(torque, period_s), {symbol: control.lagged(x, period_s) for symbol, x in made.items()}
 
     def _rows(self, motion: Samples, drive: Array, signals: dict[str, Array]) -> Chunk:
         robot, q, v, a = self.robot, motion.position, motion.velocity, motion.acceleration

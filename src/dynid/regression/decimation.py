@@ -151,7 +151,10 @@ class FilteredPart:
         columns = [block.T for block in blocks]
         begin, self.n_rows = self.n_rows, self.n_rows + len(time)
         self._make_room()
-        self._note_times(begin, time)
+        # Times of kept rows among these.
+        next_kept = max(0, -(-(begin - self._first) // self._every))
+        inside = time[self._first + next_kept * self._every - begin :: self._every]
+        self._times[self._free + next_kept - self._given :][: len(inside)] = inside
         if self._tail:
             self._add(columns, begin)
             return
@@ -189,12 +192,6 @@ class FilteredPart:
             sums[:, :left], times[:left] = self._sums[:, self._free :], self._times[self._free :]
         sums[:, left:], times[left:] = 0.0, 0.0
         self._sums, self._times, self._free = sums, times, 0
-
-    def _note_times(self, begin: int, time: Array) -> None:
-        """Times of kept rows among these."""
-        next_kept = max(0, -(-(begin - self._first) // self._every))
-        inside = time[self._first + next_kept * self._every - begin :: self._every]
-        self._times[self._free + next_kept - self._given :][: len(inside)] = inside
 
     def _begin(self) -> None:
         columns = [np.concatenate(parts, axis=1) for parts in zip(*self._early, strict=True)]

@@ -57,7 +57,20 @@ class MomentumColumns:
     def both(self, q: Array, v: Array, load: Array | None) -> tuple[Array, Array]:
         A, B = momentum_regressor(self.robot, q, v)
         if self._rubs:
-            return self._with_passive(A, B, q, v)
+            # With effects of passive joints: ``G^T s`` of their momentum in ``A``, ``dG/dt^T s`` of it and ``-G^T s``
+            # of the rest in ``B``.
+            robot = self.robot
+            tree = tree_motion(robot, q, v, np.zeros_like(v))
+            motion = tree_effect_motion(robot, tree)
+            stored = effect_momentum(robot, q, v, motion)[0]
+            rest = np.where(self._is_rate, 0.0, -effect_signals(robot, q, v, np.zeros_like(v), tree=tree))
+            turning = replace(tree, G=gain_rate(robot, tree.position, v))
+            first = self._columns(A, stored)
+            first[:, self._effect] += passive_columns(robot, tree, stored)[:, self._torque, self._signal]
+            second = self._columns(B, rest)
+            carried = passive_columns(robot, turning, stored) + passive_columns(robot, tree, rest)
+            second[:, self._effect] += carried[:, self._torque, self._signal]
+            return first, second
         return self._columns(A, self._momentum_signals(v)), self._columns(B, self._drift_signals(q, v, load))
 
     def blocks(self, W: Array, tau: Array) -> list[Array]:
@@ -71,21 +84,6 @@ class MomentumColumns:
         if signals is not None:
             out[:, self._effect] = signals[:, self._signal] * self._coefficient
         return out
-
-    def _with_passive(self, A: Array, B: Array, q: Array, v: Array) -> tuple[Array, Array]:
-        """With effects of passive joints: ``G^T s`` of their momentum in ``A``, ``dG/dt^T s`` of it and ``-G^T s`` of the rest in ``B``."""
-        robot = self.robot
-        tree = tree_motion(robot, q, v, np.zeros_like(v))
-        motion = tree_effect_motion(robot, tree)
-        stored = effect_momentum(robot, q, v, motion)[0]
-        rest = np.where(self._is_rate, 0.0, -effect_signals(robot, q, v, np.zeros_like(v), tree=tree))
-        turning = replace(tree, G=gain_rate(robot, tree.position, v))
-        first = self._columns(A, stored)
-        first[:, self._effect] += passive_columns(robot, tree, stored)[:, self._torque, self._signal]
-        second = self._columns(B, rest)
-        carried = passive_columns(robot, turning, stored) + passive_columns(robot, tree, rest)
-        second[:, self._effect] += carried[:, self._torque, self._signal]
-        return first, second
 
     def _momentum_signals(self, v: Array) -> Array | None:
         """``Ia a = d/dt (Ia v)``: velocity where an effect is a rate, nothing elsewhere."""

@@ -214,7 +214,15 @@ class OnlinePolynomialRows:
     ) -> None:
         _check_rows(robot, settings, composition, every)
         self.robot, self.every = robot, every
-        period_s = _whole_period(sample_period_s, settings.window_s)
+        # The sample period, less the rounding of the stamps where the window is meant as a whole number of samples.
+        if not (np.isfinite(sample_period_s) and sample_period_s > 0.0):
+            raise InputError(f"sample period is {sample_period_s} s, expected a positive finite number")
+        count = round(settings.window_s / sample_period_s)
+        period_s = (
+            settings.window_s / count
+            if count and abs(settings.window_s / sample_period_s - count) < _WHOLE
+            else sample_period_s
+        )
         chosen = (robot, settings, period_s, rule, exact, start_s)
         self._rows: _PointwiseRows | _ProductRows
         self._rows = _PointwiseRows(*chosen) if composition == "pointwise" else _ProductRows(*chosen)
@@ -356,14 +364,6 @@ def _pieces(source: Log, robot: Robot) -> Iterator[Signals]:
         if isinstance(log, Samples) and log.load is not None:
             values["load"] = log.load
         yield Signals(log.time, values, start_s=0.0)
-
-
-def _whole_period(period_s: float, window_s: float) -> float:
-    """The sample period, less the rounding of the stamps where the window is meant as a whole number of samples."""
-    if not (np.isfinite(period_s) and period_s > 0.0):
-        raise InputError(f"sample period is {period_s} s, expected a positive finite number")
-    count = round(window_s / period_s)
-    return window_s / count if count and abs(window_s / period_s - count) < _WHOLE else period_s
 
 
 def _check_rows(robot: Robot, settings: PolynomialApproximation, composition: str, every: int) -> None:

@@ -106,23 +106,19 @@ def sample_kernel(
     taps = omega * kernel.series(s)
     if exact:
         degree = kernel.exact_degree if exact_degree is None else exact_degree
-        taps = taps + _moment_correction(kernel, taps, omega, s, degree, dt)
+        # ``delta = Omega P^T (P Omega P^T)^-1 (moments - P h)``: smallest in ``sum delta^2 / omega``.
+        usable = int(np.count_nonzero(omega > 0))
+        if usable < degree + 1:
+            raise InputError(
+                f"window of {kernel.window_s:g} s holds {usable} samples with weight at a sample period of "
+                f"{dt:g} s, filter {kernel.name} exact to degree {degree} needs at least {degree + 1}"
+            )
+        P = jacobi_basis(degree, kernel.alpha, kernel.beta, s)
+        root = np.sqrt(omega)
+        # Least-norm solution of (P root) z = moments - P h, delta = root z.
+        z, *_ = np.linalg.lstsq(P * root, kernel.moments(degree) - P @ taps)
+        taps = taps + np.asarray(root * z)
     return SampledKernel(taps, dt, kernel.delay_s - theta * dt, kernel.derivative, kernel.name)
-
-
-def _moment_correction(kernel: Kernel, taps: Array, omega: Array, s: Array, degree: int, dt: float) -> Array:
-    """``delta = Omega P^T (P Omega P^T)^-1 (moments - P h)``: smallest in ``sum delta^2 / omega``."""
-    usable = int(np.count_nonzero(omega > 0))
-    if usable < degree + 1:
-        raise InputError(
-            f"window of {kernel.window_s:g} s holds {usable} samples with weight at a sample period of "
-            f"{dt:g} s, filter {kernel.name} exact to degree {degree} needs at least {degree + 1}"
-        )
-    P = jacobi_basis(degree, kernel.alpha, kernel.beta, s)
-    root = np.sqrt(omega)
-    # Least-norm solution of (P root) z = moments - P h, delta = root z.
-    z, *_ = np.linalg.lstsq(P * root, kernel.moments(degree) - P @ taps)
-    return np.asarray(root * z)
 
 
 @dataclass(frozen=True, eq=False)

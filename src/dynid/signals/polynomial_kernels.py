@@ -66,26 +66,23 @@ NULL_GAIN = 1e-10  # a gain below it is zero but for rounding
 
 def jacobi_basis(order: int, alpha: float, beta: float, s: ArrayLike) -> Array:
     """Orthonormal Jacobi polynomials ``P_0 .. P_order`` at ``s``; shape ``(order + 1, *s.shape)``."""
-    from scipy.special import eval_jacobi  # where needed only: most runs have no polynomial rows
+    from scipy.special import eval_jacobi, gammaln  # where needed only: most runs have no polynomial rows
 
     points = np.asarray(s, dtype=np.float64)
     n = np.arange(order + 1, dtype=np.float64).reshape((-1,) + (1,) * points.ndim)
-    return np.asarray(eval_jacobi(n, alpha, beta, points) * np.exp(-0.5 * _log_norm(n, alpha, beta)))
-
-
-def _log_norm(n: Array, alpha: float, beta: float) -> Array:
-    """log of ``h_n = integral w P_n^2`` of the classical Jacobi polynomials (Szego 4.3.3)."""
-    from scipy.special import gammaln
-
+    # log of ``h_n = integral w P_n^2`` of the classical Jacobi polynomials (Szego 4.3.3):
     total = alpha + beta
-    # At n = 0 (2n + total + 1) Gamma(n + total + 1) is Gamma(total + 2); each factor alone may be singular.
+    # at n = 0 (2n + total + 1) Gamma(n + total + 1) is Gamma(total + 2); each factor alone may be singular.
     m = np.maximum(n, 1.0)
     denominator = np.where(
         n == 0,
         gammaln(total + 2.0),
         np.log(2 * m + total + 1) + gammaln(m + 1) + gammaln(m + total + 1),
     )
-    return np.asarray((total + 1) * np.log(2.0) + gammaln(n + alpha + 1) + gammaln(n + beta + 1) - denominator)
+    return np.asarray(
+        eval_jacobi(n, alpha, beta, points)
+        * np.exp(-0.5 * ((total + 1) * np.log(2.0) + gammaln(n + alpha + 1) + gammaln(n + beta + 1) - denominator))
+    )
 
 
 def gauss_jacobi(count: int, alpha: float, beta: float) -> tuple[Array, Array]:
@@ -147,21 +144,18 @@ class Kernel:
             )
         kernel = self
         for _ in range(times):
-            kernel = kernel._differentiated_once()
+            n = np.arange(len(kernel.coefficients), dtype=np.float64)
+            shifted = 2.0 / kernel.window_s * np.sqrt((n + 1.0) * (n + kernel.alpha + kernel.beta)) * kernel.coefficients
+            kernel = replace(
+                kernel,
+                name=kernel.name + "'",
+                coefficients=np.concatenate(([0.0], shifted)),
+                alpha=kernel.alpha - 1.0,
+                beta=kernel.beta - 1.0,
+                exact_degree=kernel.exact_degree + 1,
+                derivative=kernel.derivative + 1,
+            )
         return kernel
-
-    def _differentiated_once(self) -> Kernel:
-        n = np.arange(len(self.coefficients), dtype=np.float64)
-        shifted = 2.0 / self.window_s * np.sqrt((n + 1.0) * (n + self.alpha + self.beta)) * self.coefficients
-        return replace(
-            self,
-            name=self.name + "'",
-            coefficients=np.concatenate(([0.0], shifted)),
-            alpha=self.alpha - 1.0,
-            beta=self.beta - 1.0,
-            exact_degree=self.exact_degree + 1,
-            derivative=self.derivative + 1,
-        )
 
     def multiplied(self, factor: Polynomial, degree: int, name: str) -> Kernel:
         """Kernel ``f(s) kernel(tau)`` for a polynomial ``f`` of at most this degree."""

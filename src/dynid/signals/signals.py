@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.arrays import Array, BoolArray
+from dynid.arrays import Array
 from dynid.errors import InputError
 
 SMOOTHED: tuple[str, ...] = ("position", "velocity", "acceleration", "torque")
@@ -171,7 +171,14 @@ def _cut_at_gaps(pieces: Iterable[P], even: bool, remedy: str) -> Iterator[tuple
             period_s = _period_of(steps[1:])
         late = steps > GAP * period_s
         if even:
-            _refuse_uneven(piece.time, steps, period_s, late, remedy)
+            # Refuse steps other than the sample period; those that are late interrupt the log.
+            uneven = ~late & (np.abs(steps - period_s) > UNEVEN * period_s)
+            if uneven.any():
+                row = int(np.argmax(uneven))
+                raise InputError(
+                    f"samples are not equally spaced: a step of {1e3 * steps[row]:.6g} ms at {piece.time[row]:.6g} s among "
+                    f"steps of {1e3 * period_s:.6g} ms; {remedy}"
+                )
         bounds = [0, *(int(row) for row in np.flatnonzero(late) if row > 0), len(piece)]
         for k, (start, stop) in enumerate(pairwise(bounds)):
             starts = k > 0 or bool(np.isnan(last_s)) or bool(late[0])
@@ -185,14 +192,3 @@ def _period_of(steps: Array) -> float:
     """The sample period of a log: the mean feels the rounding of the stamps least, the median no gap."""
     usual = float(np.median(steps))
     return float(np.mean(steps[steps <= GAP * usual]))
-
-
-def _refuse_uneven(time: Array, steps: Array, period_s: float, late: BoolArray, remedy: str) -> None:
-    """Refuse steps other than the sample period; those that are late interrupt the log."""
-    uneven = ~late & (np.abs(steps - period_s) > UNEVEN * period_s)
-    if uneven.any():
-        row = int(np.argmax(uneven))
-        raise InputError(
-            f"samples are not equally spaced: a step of {1e3 * steps[row]:.6g} ms at {time[row]:.6g} s among "
-            f"steps of {1e3 * period_s:.6g} ms; {remedy}"
-        )

@@ -285,18 +285,14 @@ class RowSystem:
         program = self.program
         rho = np.concatenate([np.zeros(len(self._F) + len(program.g)), equalities])
         dx, u = self._once(right, rho)
-        # once more on what is left: the digits that large and small blocks took from one another
-        held_back = self._curvature(dx)
+        # once more on what is left, ``D dx`` (zero for variables in no cone) taken away: the digits that large and small
+        # blocks took from one another
+        packed = self._pack(dx)
+        held_back = np.zeros(len(dx))
+        curved = np.swapaxes(self._triangle, 1, 2) @ (self._triangle @ packed[:, :, None])
+        held_back[self._held] = curved[self._group[self._held], self._place[self._held], 0]
         more, du = self._once(right + self._rows.T @ u - held_back, rho - self._rows @ dx - self._Lambda * u)
         return dx + more, (u + du)[len(self._F) + len(program.g) :]
-
-    def _curvature(self, dx: Array) -> Array:
-        """``D dx``; zero for variables in no cone."""
-        packed = self._pack(dx)
-        out = np.zeros(len(dx))
-        curved = np.swapaxes(self._triangle, 1, 2) @ (self._triangle @ packed[:, :, None])
-        out[self._held] = curved[self._group[self._held], self._place[self._held], 0]
-        return out
 
     def _pack(self, vector: Array) -> Array:
         packed = np.zeros((self._count, self._width))

@@ -110,7 +110,19 @@ class ConsistentSet:
         side = BASES[condition].shape[1]
         cones += [("semidefinite", side)] * len(chosen)
         labels = [part.label for part in rows] + [f"consistency of link {layout.links[i]}" for i in chosen]
-        M, k = _stacked(pieces, len(layout))
+        # ``M`` and ``k`` of all rows, one piece below the other.
+        start = np.concatenate([[0], np.cumsum([len(offset) for *_, offset in pieces])])
+        M = sparse.csc_matrix(
+            (
+                np.concatenate([value for _, _, value, _ in pieces]),
+                (
+                    np.concatenate([row + first for (row, *_), first in zip(pieces, start, strict=False)]),
+                    np.concatenate([column for _, column, _, _ in pieces]),
+                ),
+            ),
+            shape=(int(start[-1]), len(layout)),
+        )
+        k = np.concatenate([offset for *_, offset in pieces])
         more = any(part.cone != "nonnegative" or len(part.value) != len(part.offset) for part in rows)
         return cls(layout, condition, margin, freeze(size), M, freeze(k), tuple(cones), tuple(labels), more)
 
@@ -251,22 +263,6 @@ def _check(condition: str, margin: float) -> None:
         raise UnknownNameError("consistency condition", condition, CONDITIONS)
     if not (np.isfinite(margin) and margin >= 0.0):
         raise InputError(f"margin is {margin}, expected zero or a positive number")
-
-
-def _stacked(pieces: Sequence[Triplets], n: int) -> tuple[Sparse, Array]:
-    """``M`` over ``n`` variables and ``k`` of all rows, one piece below the other."""
-    start = np.concatenate([[0], np.cumsum([len(offset) for *_, offset in pieces])])
-    M = sparse.csc_matrix(
-        (
-            np.concatenate([value for _, _, value, _ in pieces]),
-            (
-                np.concatenate([row + first for (row, *_), first in zip(pieces, start, strict=False)]),
-                np.concatenate([column for _, column, _, _ in pieces]),
-            ),
-        ),
-        shape=(int(start[-1]), n),
-    )
-    return M, np.concatenate([offset for *_, offset in pieces])
 
 
 def _scaled_rows(part: ConeRows, size: Array, margin: float) -> Triplets:

@@ -98,7 +98,10 @@ def reduced_form(consistent: ConsistentSet, E: Array, rounds: int = ROUNDS) -> R
     slots, basis, constant = link_blocks(consistent)
     arrows = arrow_blocks(consistent, basis.shape[2])
     rows = consistent.linear
-    inequalities, offsets = _inequalities(rows, consistent.n)
+    # Bounds and inequalities as one dense matrix.
+    bounds = np.zeros((len(rows.bounded), consistent.n))
+    bounds[np.arange(len(bounds)), rows.bounded] = rows.slope
+    inequalities, offsets = np.vstack([bounds, rows.G]), np.concatenate([rows.offset, rows.g])
     links = list(slots)
     faces = [Face(np.eye(basis.shape[2]), np.eye(10), np.zeros((10, 0)), None)] * len(links)  # whole inequalities
     seen = np.vstack([E, rows.A])
@@ -183,13 +186,6 @@ def _enough(block: Array, more: Array) -> float:
         middle = 0.5 * (low + high)
         low, high = (low, middle) if np.linalg.eigvalsh(block + middle * more)[0] >= 0.0 else (middle, high)
     return 2.0 * high
-
-
-def _inequalities(rows: LinearRows, n: int) -> tuple[Array, Array]:
-    """Bounds and inequalities as one dense matrix."""
-    bounds = np.zeros((len(rows.bounded), n))
-    bounds[np.arange(len(bounds)), rows.bounded] = rows.slope
-    return np.vstack([bounds, rows.G]), np.concatenate([rows.offset, rows.g])
 
 
 def _face(basis: Array, body: Array, apart: int) -> Face:

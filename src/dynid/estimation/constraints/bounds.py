@@ -211,26 +211,32 @@ def read_bounds(path: str | Path) -> Bounds:
     """
     place = Path(path)
     suffix = place.suffix.lower()
-    if suffix == ".csv":
-        return Bounds(_from_csv(place))
-    if suffix == ".toml":
-        return _from_toml(read_limited(place, f"bounds file '{place}'"), place)
-    raise InputError(f"bounds file '{place}' is of type '{place.suffix}', expected .csv or .toml")
-
-
-def _from_csv(place: Path) -> dict[str, tuple[float, float]]:
-    lines = csv_lines(place, "bounds file")
-    header = [cell.lower() for cell in lines[0][1]] if lines else []
-    if header != ["name", "lower", "upper"]:
-        raise InputError(f"bounds file '{place}' has the columns {', '.join(header) or 'none'}, expected name, lower, upper")
     limits: dict[str, tuple[float, float]] = {}
-    for number, row in lines[1:]:
-        if len(row) != 3:
-            raise InputError(f"line {number} of bounds file '{place}' has {len(row)} cells, expected 3")
-        name = row[0].strip()
-        lower, upper = (_cell(cell, other, name, place) for cell, other in zip(row[1:], (-np.inf, np.inf), strict=True))
-        _add(limits, name, lower, upper, place)
-    return limits
+    if suffix == ".csv":
+        lines = csv_lines(place, "bounds file")
+        header = [cell.lower() for cell in lines[0][1]] if lines else []
+        if header != ["name", "lower", "upper"]:
+            raise InputError(
+                f"bounds file '{place}' has the columns {', '.join(header) or 'none'}, expected name, lower, upper"
+            )
+        for number, row in lines[1:]:
+            if len(row) != 3:
+                raise InputError(f"line {number} of bounds file '{place}' has {len(row)} cells, expected 3")
+            name = row[0].strip()
+            lower, upper = (_cell(cell, other, name, place) for cell, other in zip(row[1:], (-np.inf, np.inf), strict=True))
+            _add(limits, name, lower, upper, place)
+        return Bounds(limits)
+    if suffix == ".toml":
+        content = toml_table(read_limited(place, f"bounds file '{place}'"), f"bounds file '{place}'")
+        table = content.pop("constraints", {})
+        if not isinstance(table, Mapping):
+            raise InputError(f"[constraints] of bounds file '{place}' is {table!r}, expected a table")
+        for name, pair in content.items():
+            if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2 or not all(map(_is_number, pair)):
+                raise InputError(f"bounds of '{name}' in '{place}' are {pair!r}, expected two numbers [lower, upper]")
+            _add(limits, name, float(pair[0]), float(pair[1]), place)
+        return Bounds(limits, constraints_from_table(with_meshes_seen_from(table, place.parent)))
+    raise InputError(f"bounds file '{place}' is of type '{place.suffix}', expected .csv or .toml")
 
 
 def _cell(cell: str, missing: float, name: str, place: Path) -> float:
@@ -241,19 +247,6 @@ def _cell(cell: str, missing: float, name: str, place: Path) -> float:
         return float(text)
     except ValueError:
         raise InputError(f"bound of '{name}' in '{place}' is '{text}', expected a number or nothing") from None
-
-
-def _from_toml(text: bytes, place: Path) -> Bounds:
-    content = toml_table(text, f"bounds file '{place}'")
-    table = content.pop("constraints", {})
-    if not isinstance(table, Mapping):
-        raise InputError(f"[constraints] of bounds file '{place}' is {table!r}, expected a table")
-    limits: dict[str, tuple[float, float]] = {}
-    for name, pair in content.items():
-        if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2 or not all(map(_is_number, pair)):
-            raise InputError(f"bounds of '{name}' in '{place}' are {pair!r}, expected two numbers [lower, upper]")
-        _add(limits, name, float(pair[0]), float(pair[1]), place)
-    return Bounds(limits, constraints_from_table(with_meshes_seen_from(table, place.parent)))
 
 
 def _is_number(value: Any) -> bool:

@@ -128,7 +128,12 @@ class Expression(Formula):
                 found = [own for part in parts if (own := self._violation_if_any(part, read)) is not None]
                 return min(found, key=_plain) if found else self._violation(parts[-1], read)
             case ast.IfExp(body=body, test=test, orelse=ast.Constant()):
-                return self._violation_where(body, test, read)
+                # ``A if B``: the smaller one of the violation of A and of the way out of B.
+                leaving = 0.0 - self._violation(test, read)
+                if not self._holds(test, read):  # it is there to keep A from being asked where it has no value
+                    own = self._violation_if_any(body, read)
+                    return leaving if own is None else min(own, leaving, key=_plain)
+                return min(self._violation(body, read), leaving if _plain(leaving) > 0.0 else _LEAST, key=_plain)
             case ast.IfExp(body=body, test=test, orelse=other):
                 return self._violation(body if self._holds(test, read) else other, read)
         raise AssertionError(f"{ast.dump(node)} is no statement")
@@ -147,14 +152,6 @@ class Expression(Formula):
             return self._violation(node, read)
         except _NoValueError:
             return None
-
-    def _violation_where(self, body: ast.expr, test: ast.expr, read: Reader) -> Value:
-        """``A if B``: the smaller one of the violation of A and of the way out of B."""
-        leaving = 0.0 - self._violation(test, read)
-        if not self._holds(test, read):  # it is there to keep A from being asked where it has no value
-            own = self._violation_if_any(body, read)
-            return leaving if own is None else min(own, leaving, key=_plain)
-        return min(self._violation(body, read), leaving if _plain(leaving) > 0.0 else _LEAST, key=_plain)
 
 
 def condition_from_text(text: str, name: str = "") -> Condition:

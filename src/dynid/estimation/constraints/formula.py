@@ -233,7 +233,14 @@ class Formula:
         if kind == "sum":
             return _added([(-1.0 if taken_off else 1.0, self._linear(part)) for taken_off, part in operands])
         if kind == "product":
-            return self._linear_product(operands)
+            found: Terms = ({}, 1.0)
+            for divides, part in operands:
+                terms, own = self._linear(part)
+                if (terms and (found[0] or divides)) or (divides and own == 0.0):
+                    self.refuse(self._at(part), "it is not linear in the parameters there")
+                factor = 1.0 / own if divides else own
+                found = _added([(found[1], (terms, own)) if terms else (factor, found)])
+            return found
         if not isinstance(node, ast.Name):
             self.refuse(self._at(node), "it is not linear in the parameters there")
         kind, name, at = self.token(node)
@@ -242,16 +249,6 @@ class Formula:
         if centre_name(name) or barycentric_name(name) or name == TOTAL_MASS:
             self.refuse(at, f"'{name}' is no parameter of the regressor, expected m1, mx1, Ixx1 ..")
         return {parameter_name(name): 1.0}, 0.0
-
-    def _linear_product(self, operands: Operands) -> Terms:
-        found: Terms = ({}, 1.0)
-        for divides, part in operands:
-            terms, own = self._linear(part)
-            if (terms and (found[0] or divides)) or (divides and own == 0.0):
-                self.refuse(self._at(part), "it is not linear in the parameters there")
-            factor = 1.0 / own if divides else own
-            found = _added([(found[1], (terms, own)) if terms else (factor, found)])
-        return found
 
 
 def linear_terms(text: str, what: str = "expression") -> dict[str, float]:

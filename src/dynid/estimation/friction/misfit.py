@@ -59,25 +59,21 @@ def unmodelled(robot: Robot, log: Log, speed: Array) -> list[Array]:
         found += [np.sign(way) * np.exp(-np.abs(way) / (part * span)) for part in SLIDES]
     period_s = samples.duration_s / max(len(samples) - 1, 1)
     found.append(np.gradient(whole, axis=0))
-    found.append(_smooth_second_derivative(rigid, YIELD_S / period_s))
-    down = int(np.argmax(np.abs(robot.gravity)))
-    for axis in np.delete(np.eye(3), down, axis=0):
-        found.append(inverse_dynamics(bodies.with_gravity(robot.gravity + axis), *state) - rigid)
-    return [np.asfortranarray(one) for one in found]
-
-
-def _smooth_second_derivative(values: Array, width: float) -> Array:
-    """Second derivative along the rows of values smoothed by a Gaussian ``width`` rows wide; they are mirrored at their ends.
-
-    It is ``scipy.ndimage.gaussian_filter1d(values, width, axis=0, order=2)``, whose import costs 0.05 s of every run.
-    """
+    # Second derivative along the rows of the torque smoothed by a Gaussian ``width`` rows wide; it is mirrored at its
+    # ends. This is ``scipy.ndimage.gaussian_filter1d(rigid, width, axis=0, order=2)``, whose import costs 0.05 s of
+    # every run.
+    width = YIELD_S / period_s
     reach = int(4.0 * width + 0.5)
     x = np.arange(-reach, reach + 1) / width
     bell = np.exp(-0.5 * x**2)
     kernel = bell / bell.sum() * (x**2 - 1.0) / width**2
-    padded = np.pad(values, ((reach, reach), (0, 0)), mode="symmetric")
+    padded = np.pad(rigid, ((reach, reach), (0, 0)), mode="symmetric")
     spectrum = np.fft.rfft(padded, axis=0) * np.fft.rfft(kernel, len(padded))[:, None]
-    return np.fft.irfft(spectrum, len(padded), axis=0)[2 * reach :]
+    found.append(np.fft.irfft(spectrum, len(padded), axis=0)[2 * reach :])
+    down = int(np.argmax(np.abs(robot.gravity)))
+    for axis in np.delete(np.eye(3), down, axis=0):
+        found.append(inverse_dynamics(bodies.with_gravity(robot.gravity + axis), *state) - rigid)
+    return [np.asfortranarray(one) for one in found]
 
 
 def misfit_moves(fit: FrictionFit) -> dict[str, Array]:

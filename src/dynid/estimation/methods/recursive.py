@@ -141,7 +141,19 @@ class RecursiveLeastSquares:
                 n_samples = max(n_samples, int((factor.rows[k:] if last else factor.rows[k : k + 1]).sum()))
             online.fold(np.vstack(parts), n_samples)
         if self.motion_noise is not None:
-            online.noise_power = _noise_of_sources(self.motion_noise, regression, online)
+            # Power that motion noise causes in every column, one more pass over the rows.
+            power = np.zeros(len(online.columns.names))
+            require_rows(regression, "thresholds from motion noise")
+            for source in regression.logs():
+                if source.robot is None or not source.samples:
+                    raise InputError(
+                        f"motion noise is measured on samples of motion, and {source.kind} rows are not made from them"
+                    )
+                noise = _Disturbance(self.motion_noise, source.robot)
+                disturbed = source.with_samples([_DisturbedSamples(noise, one) for one in source.samples])
+                for own, other in zip(source.passes(), disturbed.passes(), strict=True):
+                    power += _power_of_change(online.choose_columns(own.blocks), online.choose_columns(other.blocks))
+            online.noise_power = power
         return self._finish(regression, base, prior, columns, online.answer(), weights)
 
     def _online(
@@ -357,20 +369,6 @@ class _DisturbedSamples:
 
     def __iter__(self) -> Iterator[Samples]:
         return (self.noise.disturbed(piece) for piece in self.samples)
-
-
-def _noise_of_sources(motion_noise: MotionNoise, regression: Regression, online: OnlineEstimator) -> Array:
-    """Power that motion noise causes in every column, one more pass over the rows."""
-    power = np.zeros(len(online.columns.names))
-    require_rows(regression, "thresholds from motion noise")
-    for source in regression.logs():
-        if source.robot is None or not source.samples:
-            raise InputError(f"motion noise is measured on samples of motion, and {source.kind} rows are not made from them")
-        noise = _Disturbance(motion_noise, source.robot)
-        disturbed = source.with_samples([_DisturbedSamples(noise, one) for one in source.samples])
-        for own, other in zip(source.passes(), disturbed.passes(), strict=True):
-            power += _power_of_change(online.choose_columns(own.blocks), online.choose_columns(other.blocks))
-    return power
 
 
 def _power_of_change(rows: Array, disturbed: Array) -> Array:

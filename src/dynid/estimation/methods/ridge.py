@@ -94,9 +94,30 @@ def _solve(A: Array, b: Array, strength: float) -> tuple[Array, Array]:
 
 def _chosen_spread(problem: LinearProblem, weights: Array, size: Array) -> float:
     """The spread that predicts left-out blocks best; with a single block, the one of least generalised cross-validation."""
-    folds = _folds(problem, weights)
+    # ``[A b]`` of up to eight stretches of time, all channels of each stacked.
+    regression = problem.regression
+    n_blocks = min(len(factor.blocks) for factor in regression.factors)
+    groups = np.array_split(np.arange(n_blocks), min(FOLDS, n_blocks))
+    folds = []
+    for group in groups:
+        parts = [
+            w * regression.channel_matrix(j, problem.base, factor.blocks[k])
+            for j, (factor, w) in enumerate(zip(regression.factors, weights, strict=True))
+            for k in group
+        ]
+        folds.append(triangle_of(np.vstack(parts)))
     if len(folds) < 2:
-        return _by_generalised(np.vstack(folds), problem.held, size, problem.regression.n_rows)
+        stacked = np.vstack(folds)
+        A, b = stacked[:, :-1] * size, stacked[:, -1] - stacked[:, :-1] @ problem.held
+        U, s, _ = np.linalg.svd(A, full_matrices=False)
+        projected = U.T @ b
+        outside = float(b @ b - projected @ projected)
+        scores = []
+        for spread in SPREADS:
+            damping = 1.0 / (1.0 + (spread * s) ** 2)
+            residual = outside + float(np.sum((damping * projected) ** 2))
+            scores.append(residual / (problem.regression.n_rows - float(np.sum(1.0 - damping))) ** 2)
+        return SPREADS[int(np.argmin(scores))]
     total = np.zeros(len(SPREADS))
     for left_out in range(len(folds)):
         rest = triangle_of(np.vstack([fold for k, fold in enumerate(folds) if k != left_out]))
@@ -109,32 +130,3 @@ def _chosen_spread(problem: LinearProblem, weights: Array, size: Array) -> float
             z = s / (s**2 + 1.0 / spread**2) * (U.T @ b)
             total[i] += float(np.sum((y - seen @ z) ** 2))
     return SPREADS[int(np.argmin(total))]
-
-
-def _by_generalised(stacked: Array, held: Array, size: Array, n_rows: int) -> float:
-    A, b = stacked[:, :-1] * size, stacked[:, -1] - stacked[:, :-1] @ held
-    U, s, _ = np.linalg.svd(A, full_matrices=False)
-    projected = U.T @ b
-    outside = float(b @ b - projected @ projected)
-    scores = []
-    for spread in SPREADS:
-        damping = 1.0 / (1.0 + (spread * s) ** 2)
-        residual = outside + float(np.sum((damping * projected) ** 2))
-        scores.append(residual / (n_rows - float(np.sum(1.0 - damping))) ** 2)
-    return SPREADS[int(np.argmin(scores))]
-
-
-def _folds(problem: LinearProblem, weights: Array) -> list[Array]:
-    """``[A b]`` of up to eight stretches of time, all channels of each stacked."""
-    regression = problem.regression
-    n_blocks = min(len(factor.blocks) for factor in regression.factors)
-    groups = np.array_split(np.arange(n_blocks), min(FOLDS, n_blocks))
-    folds = []
-    for group in groups:
-        parts = [
-            w * regression.channel_matrix(j, problem.base, factor.blocks[k])
-            for j, (factor, w) in enumerate(zip(regression.factors, weights, strict=True))
-            for k in group
-        ]
-        folds.append(triangle_of(np.vstack(parts)))
-    return folds

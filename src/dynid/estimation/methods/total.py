@@ -88,7 +88,12 @@ class TotalLeastSquares:
         self, parameters: Parameters, base: BaseReduction, mask: BoolArray, A: Array, b: Array
     ) -> tuple[Array, float, BoolArray]:
         """Scale of every seen column and of the torque that makes their errors equal, and which columns have none."""
-        symbols = np.array([_leading_symbol(parameters, base, row) for row in range(base.n_base)])[mask]
+        symbols = np.array(
+            [
+                "" if base.independent is None else parameters.columns[int(base.independent[row])].symbol
+                for row in range(base.n_base)
+            ]
+        )[mask]
         exact = np.isin(symbols, self.exact)
         if self.column_error is None:
             norm_b = float(np.linalg.norm(b))
@@ -147,8 +152,3 @@ def _unsorted_square(values: Array, order: IntArray) -> Array:
     out = np.empty_like(values)
     out[np.ix_(order, order)] = values
     return out
-
-
-def _leading_symbol(parameters: Parameters, base: BaseReduction, row: int) -> str:
-    """Symbol of the parameter that a base parameter is named after; none for a grouping that is no choice of columns."""
-    return "" if base.independent is None else parameters.columns[int(base.independent[row])].symbol

@@ -54,7 +54,12 @@ class SymbolicRobot:
         placements, inertials = [], np.empty((robot.n_bodies, 10))
         for i, joint in enumerate(robot.joints):
             above = np.linalg.inv(frames[joint.parent]) if joint.parent >= 0 else np.eye(4)
-            placements.append(_snapped(above @ joint.placement @ frames[i]))
+            pose = above @ joint.placement @ frames[i]
+            R = pose[:3, :3]
+            R[np.abs(R) < SNAP] = 0.0
+            for sign in (1.0, -1.0):
+                R[np.abs(R - sign) < SNAP] = sign
+            placements.append(pose)
             into = np.linalg.inv(frames[i])
             inertials[i] = change_of_frame(into[:3, :3], into[:3, 3]) @ robot.parameters.inertials[i]
         rotates = tuple(float(joint.kind in ("revolute", "continuous")) for joint in robot.joints)
@@ -341,14 +346,6 @@ def _frame_on_axis(joint: Joint) -> Array:
     x = np.cross(np.eye(3)[np.argmin(np.abs(axis))], axis)
     x /= np.linalg.norm(x)
     pose[:3, :3] = np.column_stack([x, np.cross(axis, x), axis])
-    return pose
-
-
-def _snapped(pose: Array) -> Array:
-    R = pose[:3, :3]
-    R[np.abs(R) < SNAP] = 0.0
-    for sign in (1.0, -1.0):
-        R[np.abs(R - sign) < SNAP] = sign
     return pose
 
 

@@ -226,20 +226,16 @@ def _c_text(program: Program) -> list[str]:
     for name, one in program.functions.items():
         flat = replace(one, shape=(one.size,))
         lines += [_c_signature(name, one, program.prefix), "{", *_indented(flat.body(C)), "}", ""]
-    return [*lines, *_c_self_test(program.robot, program.prefix)]
-
-
-def _c_self_test(robot: Robot, prefix: str) -> list[str]:
-    q, v, a = random_states_within_limits(robot, SELF_TEST_STATES, seed=1)
-    load = inverse_dynamics(transmitting(robot), q, v, a)
-    expected = inverse_dynamics(robot, q, v, a, load)
+    q, v, a = random_states_within_limits(program.robot, SELF_TEST_STATES, seed=1)
+    load = inverse_dynamics(transmitting(program.robot), q, v, a)
+    expected = inverse_dynamics(program.robot, q, v, a, load)
     tables = [
         f"static const double {name}[{SELF_TEST_STATES}][{values.shape[1]}] = {{"
         + ", ".join("{" + ", ".join(map(repr, row)) + "}" for row in values.tolist())
         + "};"
         for name, values in (("test_q", q), ("test_v", v), ("test_a", a), ("test_tau", expected))
     ]
-    call, n = f"{prefix}inverse_dynamics(test_q[i], test_v[i], test_a[i], tau);", robot.n_dof
+    call, n = f"{program.prefix}inverse_dynamics(test_q[i], test_v[i], test_a[i], tau);", program.robot.n_dof
     text = f"""
 int main(void)
 {{
@@ -264,7 +260,10 @@ int main(void)
            (double)(clock() - start) / CLOCKS_PER_SEC, sum);
     return gap <= 1e-9 * size ? 0 : 1;
 }}"""
-    return ["#ifdef DYNID_SELF_TEST", "#include <stdio.h>", "#include <time.h>", "", *tables, *text.splitlines(), "#endif"]
+    return [
+        *lines,
+        *["#ifdef DYNID_SELF_TEST", "#include <stdio.h>", "#include <time.h>", "", *tables, *text.splitlines(), "#endif"],
+    ]
 
 
 def _cpp_text(program: Program) -> list[str]:

@@ -408,20 +408,18 @@ def _in_one_sentence(url: str) -> Iterator[None]:
     except FileNotFoundError:
         raise InputError(f"{without_secrets(url)}: there is no such file") from None
     except Exception as error:
-        raise InputError(f"{without_secrets(url)}: cannot be read: {_cleared(error, url)}") from None
-
-
-def _cleared(error: BaseException, url: str) -> str:
-    """The first line of an error's text, without anything that the URL keeps to itself."""
-    status = getattr(error, "status", None)
-    text = f"the server answers {status}" if isinstance(status, int) else sentence(error).replace(url, without_secrets(url))
-    found: list[str] = []  # user, password and query, whole and in pieces
-    for element in url.split("::"):
-        scheme, _, rest = element.partition("://")
-        place, _, query = rest.partition("?")
-        host = place.partition("/")[0]
-        user = "" if scheme in _NAMES_BEFORE_HOST else host.rpartition("@")[0]
-        pieces = [user, *user.split(":"), query, *(pair.partition("=")[2] for pair in query.split("&"))]
-        found += [piece for piece in pieces if piece]
-    secret = any(piece in text or unquote(piece) in text for piece in found)
-    return type(error).__name__ if secret else text
+        # The first line of an error's text, without anything that the URL keeps to itself.
+        status = getattr(error, "status", None)
+        text = (
+            f"the server answers {status}" if isinstance(status, int) else sentence(error).replace(url, without_secrets(url))
+        )
+        found: list[str] = []  # user, password and query, whole and in pieces
+        for element in url.split("::"):
+            scheme, _, rest = element.partition("://")
+            place, _, query = rest.partition("?")
+            host = place.partition("/")[0]
+            user = "" if scheme in _NAMES_BEFORE_HOST else host.rpartition("@")[0]
+            pieces = [user, *user.split(":"), query, *(pair.partition("=")[2] for pair in query.split("&"))]
+            found += [piece for piece in pieces if piece]
+        secret = any(piece in text or unquote(piece) in text for piece in found)
+        raise InputError(f"{without_secrets(url)}: cannot be read: {type(error).__name__ if secret else text}") from None

@@ -85,7 +85,11 @@ def _logs_at_path(path: Path) -> list[Path]:
     if _is_log(place):
         found = [place]
     elif place.is_dir():
-        found = _logs_in_folder(place)
+        found = sorted(name for name in place.iterdir() if _wanted(name) and (name.is_dir() or _has_suffix(name)))
+        if not found:
+            below = next((name for name in sorted(place.rglob("*")) if name.is_file() and _has_suffix(name)), None)
+            remedy = f"; for those in folders below it give '{place}/**/*{below.suffix}'" if below else ""
+            raise InputError(f"{place}: is a folder without logs, expected files such as *.csv or *.parquet in it{remedy}")
     elif not place.exists() and glob.has_magic(text):
         root = place.anchor or "."
         found = sorted(name for name in Path(root).glob(text.removeprefix(place.anchor)) if _wanted(name))
@@ -94,15 +98,6 @@ def _logs_at_path(path: Path) -> list[Path]:
     else:
         return [path]
     return [Path(f"{name}{times}") for name in found]
-
-
-def _logs_in_folder(folder: Path) -> list[Path]:
-    found = sorted(name for name in folder.iterdir() if _wanted(name) and (name.is_dir() or _has_suffix(name)))
-    if not found:
-        below = next((name for name in sorted(folder.rglob("*")) if name.is_file() and _has_suffix(name)), None)
-        remedy = f"; for those in folders below it give '{folder}/**/*{below.suffix}'" if below else ""
-        raise InputError(f"{folder}: is a folder without logs, expected files such as *.csv or *.parquet in it{remedy}")
-    return found
 
 
 def _wanted(path: Path) -> bool:

@@ -108,7 +108,14 @@ def make_plan(where: str, table: Table, joints: LogJoints, layout: Layout) -> Co
     # A name that cannot be printed on one line is no quantity of anything.
     usable = [name for name in table.shapes if name.isprintable()]
     bare = without_units([name for name in usable if name not in layout.rename], joints.numbered)
-    mapped = _mapped_names(layout, usable)
+    # Columns that the mapping spells out, by themselves or by a pattern, and that are left as they are.
+    mapped = set(layout.time or ())
+    for columns in layout.columns.values():
+        named = (columns,) if isinstance(columns, str) else columns.values() if isinstance(columns, Mapping) else columns
+        mapped |= {name for column in named for name in (column, column.removeprefix("-").strip())}
+    patterns = [re.escape(name) for name in mapped if "{" in name]
+    whole = [re.sub(r"\\\{(number|index)\\\}", r"\\d+", re.sub(r"\\\{joint\\\}", ".+", text)) for text in patterns]
+    mapped = mapped | {name for name in usable if any(re.fullmatch(pattern, name) for pattern in whole)}
     bare = {name: short for name, short in bare.items() if name not in mapped}
     original = {str(layout.rename.get(name, bare.get(name, name))): name for name in usable}
     if len(original) != len(usable):
@@ -116,17 +123,6 @@ def make_plan(where: str, table: Table, joints: LogJoints, layout: Layout) -> Co
     shapes = {new: table.shapes[old] for new, old in original.items()}
     element_names = {new: table.element_names[old] for new, old in original.items() if old in table.element_names}
     return _plan(JointColumns(where, joints, shapes, element_names), layout).renamed(original)
-
-
-def _mapped_names(layout: Layout, usable: Sequence[str]) -> set[str]:
-    """Columns that the mapping spells out, by themselves or by a pattern, and that are left as they are."""
-    mapped = set(layout.time or ())
-    for columns in layout.columns.values():
-        named = (columns,) if isinstance(columns, str) else columns.values() if isinstance(columns, Mapping) else columns
-        mapped |= {name for column in named for name in (column, column.removeprefix("-").strip())}
-    patterns = [re.escape(name) for name in mapped if "{" in name]
-    whole = [re.sub(r"\\\{(number|index)\\\}", r"\\d+", re.sub(r"\\\{joint\\\}", ".+", text)) for text in patterns]
-    return mapped | {name for name in usable if any(re.fullmatch(pattern, name) for pattern in whole)}
 
 
 def _plan(columns: JointColumns, layout: Layout) -> ColumnPlan:

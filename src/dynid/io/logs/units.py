@@ -191,7 +191,12 @@ def _factors(
         raise InputError(f"gear ratios are {gear.tolist()}, expected none to be zero")
     scaled = [name for name in quantities if name in UNITS]
     per_joint_units = {name: _units_of(name, units.get(name), len(joint_names)) for name in scaled}
-    torque_is_current = _is_current(per_joint_units.get("torque", []))
+    # Whether the columns of torque are stated in amperes.
+    torque_units = per_joint_units.get("torque", [])
+    amperes = [unit in _AMPERES for unit in torque_units]
+    if any(amperes) and not all(amperes):
+        raise InputError(f"units of torque mix amperes and newton metres: {', '.join(torque_units)}")
+    torque_is_current = any(amperes)
     if torque_is_current and "current" in quantities:
         raise InputError(
             f"{where}: has current columns, yet the unit of torque is {units['torque']!r}; leave one out of the mapping (--mapping FILE)"
@@ -209,14 +214,6 @@ def _factors(
             scale = scale * gear ** float(_GEAR_POWER[name])
         found[name] = signs * scale
     return {name: scale for name, scale in found.items() if np.any(scale != 1.0)}, torque_is_current
-
-
-def _is_current(torque_units: Sequence[str]) -> bool:
-    """Whether the columns of torque are stated in amperes."""
-    amperes = [unit in _AMPERES for unit in torque_units]
-    if any(amperes) and not all(amperes):
-        raise InputError(f"units of torque mix amperes and newton metres: {', '.join(torque_units)}")
-    return any(amperes)
 
 
 def _units_of(name: str, given: Any, n: int) -> list[str]:

@@ -14,7 +14,7 @@ loops of a robot on a floating base.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,7 +75,16 @@ def compiled_robot(description: Description) -> CompiledRobot:
             ) from error
         raise
     names = [model.body(b).name or f"body{b}" for b in range(model.nbody)]
-    phi = _inertials(model, names, stated, where)
+    # Ten parameters of every body but the world, by its name: as the file states them where MuJoCo has other ones.
+    phi: dict[str, Array] = {}
+    for b in range(1, model.nbody):
+        mass, own = stated.get(b, (float(model.body_mass[b]), np.diag(model.body_inertia[b])))
+        axes = rotation_from_quaternion(model.body_iquat[b])
+        if names[b] in phi:
+            raise InputError(
+                f"body name '{names[b]}' appears twice in {where}: a body without a name is called by its number"
+            )
+        phi[names[b]] = phi_from_mass_com_inertia(mass, np.array(model.body_ipos[b]), axes @ own @ axes.T)
     massless = [names[b] for b in stated if not phi[names[b]].any()]
     impossible = [names[b] for b in stated if names[b] not in massless]
     if impossible:
@@ -86,20 +95,6 @@ def compiled_robot(description: Description) -> CompiledRobot:
     phi |= {joint.child: np.zeros(10) for joint in joints if joint.child not in phi}
     robot = _robot(root.get("model") or description.path.stem, model, joints, phi, description, notes)
     return CompiledRobot(_closed(robot, model, names, key, where), model, frozenset(names[b] for b in stated))
-
-
-def _inertials(model: Any, names: Sequence[str], stated: Mapping[int, tuple[float, Array]], where: str) -> dict[str, Array]:
-    """Ten parameters of every body but the world, by its name: as the file states them where MuJoCo has other ones."""
-    phi: dict[str, Array] = {}
-    for b in range(1, model.nbody):
-        mass, own = stated.get(b, (float(model.body_mass[b]), np.diag(model.body_inertia[b])))
-        axes = rotation_from_quaternion(model.body_iquat[b])
-        if names[b] in phi:
-            raise InputError(
-                f"body name '{names[b]}' appears twice in {where}: a body without a name is called by its number"
-            )
-        phi[names[b]] = phi_from_mass_com_inertia(mass, np.array(model.body_ipos[b]), axes @ own @ axes.T)
-    return phi
 
 
 def _robot(

@@ -53,7 +53,20 @@ def read_robot(
         (7, 'fc7')
     """
     described = _read_by_format(read_description(path), floating)
-    _refuse_beyond(described, path)
+    # Numbers that no machine has would only overflow later: a mass of 1e300 kg, a link a light year long.
+    n = described.parameters.n_inertial
+    for name, value in zip(described.parameters.names[:n], described.parameters.values[:n].tolist(), strict=True):
+        if not abs(value) <= HEAVIEST:
+            link = described.links[described.parameters.index(name) // 10]
+            raise InputError(
+                f"robot file '{path}' gives link '{link}' {name} = {value:.3g} in SI units, expected at most {HEAVIEST:.0e}"
+            )
+    for joint in described.joints:
+        far = float(abs(joint.placement[:3, 3]).max())
+        if not far <= FARTHEST:
+            raise InputError(
+                f"robot file '{path}' puts joint '{joint.name}' {far:.3g} m from its parent, expected at most {FARTHEST:.0e}"
+            )
     chosen = chosen_effects(effects)
     # springs that the description states are part of the robot, but not of rigid bodies alone
     stated = [one for one in described.effects if one.label not in [effect.label for effect in chosen]] if chosen else []
@@ -117,20 +130,3 @@ def _read_by_format(description: Description, floating: bool) -> Robot:
     raise InputError(
         f"{description.where} has the outermost element <{root}>, expected <robot> (URDF), <mujoco> (MJCF) or <sdf>"
     )
-
-
-def _refuse_beyond(robot: Robot, path: str | PathLike[str]) -> None:
-    """Numbers that no machine has would only overflow later: a mass of 1e300 kg, a link a light year long."""
-    n = robot.parameters.n_inertial
-    for name, value in zip(robot.parameters.names[:n], robot.parameters.values[:n].tolist(), strict=True):
-        if not abs(value) <= HEAVIEST:
-            link = robot.links[(robot.parameters.index(name)) // 10]
-            raise InputError(
-                f"robot file '{path}' gives link '{link}' {name} = {value:.3g} in SI units, expected at most {HEAVIEST:.0e}"
-            )
-    for joint in robot.joints:
-        far = float(abs(joint.placement[:3, 3]).max())
-        if not far <= FARTHEST:
-            raise InputError(
-                f"robot file '{path}' puts joint '{joint.name}' {far:.3g} m from its parent, expected at most {FARTHEST:.0e}"
-            )

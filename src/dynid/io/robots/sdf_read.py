@@ -48,10 +48,15 @@ _CLOSED: dict[str, tuple[str, ...]] = {
 _WORLD = "world"
 
 
-def _tree_and_closing(
-    joints: dict[str, Element], links: dict[str, Element], where: str
-) -> tuple[dict[str, str], dict[str, Element]]:
-    """The joint above each link of the tree, and the joints that close loops: those to a link that hangs on another already."""
+def robot_from_sdf(description: Description) -> Robot:
+    """The robot of an SDF file that was read, with no effects and standard gravity, which SDF keeps in its worlds."""
+    where, model = description.where, sdf_model(description)
+    links, poses = sdf_frames(model, where)
+    if _WORLD in links:
+        raise InputError(f"{where} has a link named 'world', which SDF reserves for the ground")
+    joints = named_elements(model, "joint", where)
+    # The joint above each link of the tree, and the joints that close loops: those to a link that hangs on another
+    # already.
     above: dict[str, str] = {}
     closing: dict[str, Element] = {}
     for name, element in joints.items():
@@ -64,17 +69,6 @@ def _tree_and_closing(
             )
         else:
             above[child] = name
-    return above, closing
-
-
-def robot_from_sdf(description: Description) -> Robot:
-    """The robot of an SDF file that was read, with no effects and standard gravity, which SDF keeps in its worlds."""
-    where, model = description.where, sdf_model(description)
-    links, poses = sdf_frames(model, where)
-    if _WORLD in links:
-        raise InputError(f"{where} has a link named 'world', which SDF reserves for the ground")
-    joints = named_elements(model, "joint", where)
-    above, closing = _tree_and_closing(joints, links, where)
     notes: list[str] = []
     tree = [_joint(name, joints[name], links, poses, notes, where) for name in joints if name not in closing]
     roots = [link for link in links if link not in above]

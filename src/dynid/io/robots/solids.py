@@ -108,21 +108,18 @@ class Surface:
         size = float(np.ptp(self.vertices, axis=0).max()) if len(self.vertices) else 0.0
         cell, fewer = size / 64.0, self
         while len(fewer.triangles) > most and size > 0.0:
-            fewer = self._in_cells(cell)
+            keys = np.floor((self.vertices - self.vertices.min(axis=0)) / cell).astype(np.int64)
+            _, number, count = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
+            number = number.ravel()
+            means = np.zeros((len(count), 3))
+            np.add.at(means, number, self.vertices)
+            triangles = number[self.triangles]
+            a, b, c = triangles.T
+            triangles = triangles[(a != b) & (b != c) & (c != a)]
+            _, first = np.unique(np.sort(triangles, axis=1), axis=0, return_index=True)
+            fewer = Surface(means / count[:, None], triangles[np.sort(first)])
             cell *= 1.3
         return fewer
-
-    def _in_cells(self, cell: float) -> Surface:
-        keys = np.floor((self.vertices - self.vertices.min(axis=0)) / cell).astype(np.int64)
-        _, number, count = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
-        number = number.ravel()
-        means = np.zeros((len(count), 3))
-        np.add.at(means, number, self.vertices)
-        triangles = number[self.triangles]
-        a, b, c = triangles.T
-        triangles = triangles[(a != b) & (b != c) & (c != a)]
-        _, first = np.unique(np.sort(triangles, axis=1), axis=0, return_index=True)
-        return Surface(means / count[:, None], triangles[np.sort(first)])
 
 
 def joined(surfaces: list[Surface]) -> Surface:

@@ -184,7 +184,29 @@ class XmlText:
         self._edits: list[tuple[int, int, bytes]] = []
         self._newline = "\r\n" if b"\r\n" in content else "\n"
         self.indent_step = "\t" if b"\n\t" in content else "  "
-        self.root = self._spans()
+        parser = expat.ParserCreate()
+        parser.buffer_text = True
+        open_elements: list[ElementSpan] = []
+        roots: list[ElementSpan] = []
+
+        def begin(tag: str, attributes: dict[str, str]) -> None:
+            start = parser.CurrentByteIndex
+            tag_end = self._tag_end(start)
+            span = ElementSpan(tag, attributes, start, tag_end, self._content[tag_end - 2 : tag_end] == b"/>")
+            (open_elements[-1].children if open_elements else roots).append(span)
+            open_elements.append(span)
+
+        def finish(tag: str) -> None:
+            span = open_elements.pop()
+            span.end = span.tag_end if span.self_closing else self._tag_end(parser.CurrentByteIndex)
+
+        parser.StartElementHandler = begin
+        parser.EndElementHandler = finish
+        try:
+            parser.Parse(self._content, True)
+        except expat.ExpatError as error:
+            raise InputError(f"{self.where} is not well-formed XML: {error}") from None
+        self.root = roots[0]
 
     def set_attributes(self, element: ElementSpan, values: Mapping[str, str], drop: Collection[str] = ()) -> None:
         """Replace the values of attributes where they stand; those the tag lacks are added behind the others.
@@ -286,31 +308,6 @@ class XmlText:
             return self._indent(element.children[0])
         own = self._indent(element)
         return None if own is None else own + self.indent_step
-
-    def _spans(self) -> ElementSpan:
-        parser = expat.ParserCreate()
-        parser.buffer_text = True
-        open_elements: list[ElementSpan] = []
-        roots: list[ElementSpan] = []
-
-        def begin(tag: str, attributes: dict[str, str]) -> None:
-            start = parser.CurrentByteIndex
-            tag_end = self._tag_end(start)
-            span = ElementSpan(tag, attributes, start, tag_end, self._content[tag_end - 2 : tag_end] == b"/>")
-            (open_elements[-1].children if open_elements else roots).append(span)
-            open_elements.append(span)
-
-        def finish(tag: str) -> None:
-            span = open_elements.pop()
-            span.end = span.tag_end if span.self_closing else self._tag_end(parser.CurrentByteIndex)
-
-        parser.StartElementHandler = begin
-        parser.EndElementHandler = finish
-        try:
-            parser.Parse(self._content, True)
-        except expat.ExpatError as error:
-            raise InputError(f"{self.where} is not well-formed XML: {error}") from None
-        return roots[0]
 
     def _tag_end(self, start: int) -> int:
         """Behind the ``>`` that closes the tag at ``start``; one inside quotes does not."""

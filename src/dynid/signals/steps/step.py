@@ -114,7 +114,9 @@ class LocalStep(Step):
             return
         own, starts = 0, True
         for piece in rest:
-            stop = _last_with_context(held, reach)
+            # Rows of ``held`` before this one have their whole reach behind them; one row is always left.
+            by_time = int(np.searchsorted(held.time, held.time[-1] - reach.seconds, side="right")) - 1
+            stop = max(0, by_time - max(reach.rows - 1, 0))
             # Windows much shorter than their overlap would do the same work many times.
             if stop - own >= max(reach.rows, 1):
                 first = _first_with_context(held, own, reach)
@@ -185,12 +187,6 @@ def _head(segment: Iterator[Signals], rows: int) -> tuple[Signals, Iterator[Sign
             break
         held = held.joined(following)
     return held, segment
-
-
-def _last_with_context(held: Signals, reach: Extent) -> int:
-    """Rows of ``held`` before this one have their whole reach behind them; one row is always left."""
-    by_time = int(np.searchsorted(held.time, held.time[-1] - reach.seconds, side="right")) - 1
-    return max(0, by_time - max(reach.rows - 1, 0))
 
 
 def _first_with_context(held: Signals, row: int, reach: Extent) -> int:

@@ -179,12 +179,6 @@ def _open_rosbags(path: Path) -> Iterator[_Bag]:
         yield kinds, messages
 
 
-def _stamp_ns(header: Any) -> int:
-    stamp = header.stamp
-    nanoseconds = stamp.nanosec if hasattr(stamp, "nanosec") else stamp.nsec
-    return int(stamp.sec) * 1_000_000_000 + int(nanoseconds)
-
-
 def _clock(where: str, topic: str, stamps_ns: list[tuple[int, int]]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Stamps of the messages, or of the recorder where the publisher left them zero; a topic without messages is refused."""
     if not stamps_ns:
@@ -204,7 +198,9 @@ def _read_topic(where: str, topic: str, kind: str, messages: _Messages) -> tuple
     groups: dict[tuple[str, ...], tuple[list[int], list[Any]]] = {}
     for row, (logged, message) in enumerate(messages):
         names, values = _ROW_OF[kind](f"{where}: message {row} of '{topic}'", message)
-        stamps_ns.append((_stamp_ns(message.header), logged))
+        stamp = message.header.stamp
+        nanoseconds = stamp.nanosec if hasattr(stamp, "nanosec") else stamp.nsec
+        stamps_ns.append((int(stamp.sec) * 1_000_000_000 + int(nanoseconds), logged))
         frames.add(str(message.header.frame_id))
         rows, held = groups.setdefault(names, ([], []))
         rows.append(row)

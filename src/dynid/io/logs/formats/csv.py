@@ -54,7 +54,12 @@ class CsvFormat:
             names = [*names, ""]  # a comma after the last value of each line
         decimal = "," if delimiter != "," and any("," in cell for row in rows for cell in row) else "."
         end, findings = _torn(log, delimiter, len(names), skip)
-        dates = _dates(names, rows)
+        # Columns of ISO 8601 dates with their time of day, and whether they state a zone.
+        dates: dict[str, bool] = {}
+        for k, name in enumerate(names):
+            found = [_DATE.fullmatch(row[k]) for row in rows if len(row) > k and row[k] not in _ABSENT]
+            if found and all(found):
+                dates[name] = bool(found[0] and found[0]["zone"])
         # stamps in ns and other integers of 16 and more digits would lose their last ones as floats
         long = {k for k in range(len(names)) if all(len(row) > k and _LONG_INTEGER.fullmatch(row[k]) for row in rows)}
         integers = frozenset(names[k] for k in long)
@@ -63,16 +68,6 @@ class CsvFormat:
         reader = _CsvReader(log, tuple(names), delimiter, decimal, skip, integers, end, dates, truths)
         shapes: dict[str, tuple[int, ...]] = {name: () for name in names if name}
         return Table("csv", shapes, reader.batches, units=dict.fromkeys(dates, "ns"), findings=findings)
-
-
-def _dates(names: Sequence[str], rows: Sequence[Sequence[str]]) -> dict[str, bool]:
-    """Columns of ISO 8601 dates with their time of day, and whether they state a zone."""
-    found: dict[str, bool] = {}
-    for k, name in enumerate(names):
-        cells = [_DATE.fullmatch(row[k]) for row in rows if len(row) > k and row[k] not in _ABSENT]
-        if cells and all(cells):
-            found[name] = bool(cells[0] and cells[0]["zone"])
-    return found
 
 
 @dataclass(frozen=True)
