@@ -16,8 +16,7 @@ from scipy.optimize import minimize
 from dynid.dynamics.regressors import body_regressor
 from dynid.estimation.consistency.fit_problem import ConsistentFit, solve_whitened
 from dynid.estimation.linear import LinearProblem
-from dynid.estimation.methods.log_cholesky import LogCholesky
-from dynid.estimation.methods.manifold import Manifold
+from dynid.estimation.methods.manifold import LogCholesky, Manifold
 from dynid.estimation.methods.sdp import FeasibleSDP
 from dynid.model.inertia import phi_from_principal, phi_from_pseudo_inertia
 from dynid.model.parameters import Parameters, inertial_columns

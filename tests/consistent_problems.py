@@ -11,10 +11,9 @@ from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.estimation.consistency.consistent_set import ConsistentSet
 from dynid.estimation.consistency.fit_problem import ConsistentFit
 from dynid.estimation.consistency.nearest_feasible import NearestFeasibleProblem
-from dynid.estimation.constraints.base import Constraint, Layout
+from dynid.estimation.constraints.base import Constraint, FixedValues, Layout
 from dynid.estimation.constraints.bodies import CentreOfMassInSphere, MassBounds, TotalMass
 from dynid.estimation.constraints.bounds import Bounds
-from dynid.estimation.constraints.parameters import FixedValues
 from dynid.estimation.linear import LinearProblem
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.retrieval import PenaltyRetrieval

@@ -10,7 +10,7 @@ from scipy.signal import savgol_filter
 
 import dynid
 from dynid.arrays import Array
-from dynid.estimation.constraints.parameters import Linear
+from dynid.estimation.constraints.base import Linear
 from dynid.model.inertia import consistency, phi_from_mass_com_inertia, phi_from_principal, principal_form, reorder
 from dynid.model.parameters import Parameters, inertial_columns
 from dynid.regression.factor import matrix_regression

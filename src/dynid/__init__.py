@@ -86,14 +86,13 @@ if TYPE_CHECKING:  # what type checkers and editors see: the names below; writte
     from dynid.estimation.methods.least_squares import (
         OrdinaryLeastSquares as OrdinaryLeastSquares,
         WeightedLeastSquares as WeightedLeastSquares,
+        Ridge as Ridge,
+        IteratedReweighted as IteratedReweighted,
     )
-    from dynid.estimation.methods.log_cholesky import LogCholesky as LogCholesky
-    from dynid.estimation.methods.manifold import Manifold as Manifold
+    from dynid.estimation.methods.manifold import LogCholesky as LogCholesky, Manifold as Manifold
     from dynid.estimation.methods.recursive import RecursiveLeastSquares as RecursiveLeastSquares
     from dynid.estimation.methods.registry import method_named as method_named, register_method as register_method
     from dynid.estimation.methods.retrieval import PenaltyRetrieval as PenaltyRetrieval
-    from dynid.estimation.methods.ridge import Ridge as Ridge
-    from dynid.estimation.methods.robust import IteratedReweighted as IteratedReweighted
     from dynid.estimation.methods.sdp import FeasibleSDP as FeasibleSDP
     from dynid.estimation.methods.total import TotalLeastSquares as TotalLeastSquares
     from dynid.estimation.oracle import reverse_engineer as reverse_engineer
@@ -189,14 +188,19 @@ _MODULES = {
     "dynid.estimation.friction.selection": ("choose_friction",),
     "dynid.estimation.methods.essential": ("EssentialParameters",),
     "dynid.estimation.methods.instrumental": ("InstrumentalVariables",),
-    "dynid.estimation.methods.least_squares": ("OrdinaryLeastSquares", "WeightedLeastSquares"),
-    "dynid.estimation.methods.log_cholesky": ("LogCholesky",),
-    "dynid.estimation.methods.manifold": ("Manifold",),
+    "dynid.estimation.methods.least_squares": (
+        "OrdinaryLeastSquares",
+        "WeightedLeastSquares",
+        "Ridge",
+        "IteratedReweighted",
+    ),
+    "dynid.estimation.methods.manifold": (
+        "LogCholesky",
+        "Manifold",
+    ),
     "dynid.estimation.methods.recursive": ("RecursiveLeastSquares",),
     "dynid.estimation.methods.registry": ("method_named", "register_method"),
     "dynid.estimation.methods.retrieval": ("PenaltyRetrieval",),
-    "dynid.estimation.methods.ridge": ("Ridge",),
-    "dynid.estimation.methods.robust": ("IteratedReweighted",),
     "dynid.estimation.methods.sdp": ("FeasibleSDP",),
     "dynid.estimation.methods.total": ("TotalLeastSquares",),
     "dynid.estimation.oracle": ("reverse_engineer",),

@@ -15,10 +15,8 @@ from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.essential import EssentialParameters
 from dynid.estimation.methods.instrumental import InstrumentalVariables
-from dynid.estimation.methods.least_squares import OrdinaryLeastSquares, WeightedLeastSquares
+from dynid.estimation.methods.least_squares import IteratedReweighted, OrdinaryLeastSquares, Ridge, WeightedLeastSquares
 from dynid.estimation.methods.recursive import RecursiveLeastSquares
-from dynid.estimation.methods.ridge import Ridge
-from dynid.estimation.methods.robust import IteratedReweighted
 from dynid.estimation.result import Method, Outcome
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression

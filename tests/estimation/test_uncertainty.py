@@ -10,8 +10,7 @@ from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.estimation import residuals as spectrum
 from dynid.estimation.estimate import estimate
-from dynid.estimation.methods.least_squares import OrdinaryLeastSquares, WeightedLeastSquares
-from dynid.estimation.methods.robust import IteratedReweighted
+from dynid.estimation.methods.least_squares import IteratedReweighted, OrdinaryLeastSquares, WeightedLeastSquares
 from dynid.estimation.result import Method
 from dynid.io.demo import demo_robot
 from dynid.model.robot import Robot

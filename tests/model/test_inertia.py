@@ -7,7 +7,7 @@ import pinocchio as pin
 import pytest
 
 from dynid.errors import InconsistentModelError, InputError, UnknownNameError
-from dynid.estimation.methods.log_cholesky import log_cholesky, log_cholesky_jacobian, phi_from_log_cholesky
+from dynid.estimation.methods.manifold import log_cholesky, log_cholesky_jacobian, phi_from_log_cholesky
 from dynid.model.inertia import (
     ORDERS,
     PLAIN_BASIS,

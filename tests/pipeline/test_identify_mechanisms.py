@@ -16,8 +16,8 @@ from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.dynamics.simulate import simulate
 from dynid.io.demo import demo_samples
 from dynid.io.logs.read import write_recording
+from dynid.io.robots.dh import with_springs
 from dynid.io.robots.read import read_robot
-from dynid.io.robots.springs import with_springs
 from dynid.model.effects.effect import Motion
 from dynid.model.effects.springs import PointSpring
 from dynid.model.effects.wrapped import OnJoints

@@ -20,8 +20,7 @@ from dynid.errors import InputError
 from dynid.regression.base import BaseReduction
 from dynid.regression.factor import Regression, factorise, silent_rows
 from dynid.regression.partitions import PartTriangles, one_block
-from dynid.regression.row_source import ALL, Chunk, RowSource, WrappedRows
-from dynid.regression.spectral_bins import Cells
+from dynid.regression.row_source import ALL, Cells, Chunk, RowSource, WrappedRows
 from dynid.regression.torque_rows import STRETCH_ROWS
 
 RowWeight: TypeAlias = Callable[[int, Array], Array]

@@ -29,7 +29,7 @@ from dynid.excitation.pose_limits import (
     tool_place,
 )
 from dynid.excitation.trajectories import SequenceTrajectory, Trajectory
-from dynid.io.robots.assemble import Limit, require_limits
+from dynid.io.robots.description import Limit, require_limits
 from dynid.model.robot import Robot
 
 POSE_LIMITS = ("passive_joints", "torque", "tool_speed", "tool_room", "clearance")

@@ -12,7 +12,7 @@ from dynid.arrays import Array, freeze
 from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.errors import InputError
 from dynid.excitation.trajectories import DEGREE, FourierTrajectory, PolynomialTrajectory, Trajectory, fourier_series
-from dynid.io.robots.assemble import require_limits
+from dynid.io.robots.description import require_limits
 from dynid.model.robot import Robot
 
 GRID_PER_HARMONIC = 64

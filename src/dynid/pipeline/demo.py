@@ -12,7 +12,7 @@ from dynid.dynamics.inverse_dynamics import inverse_dynamics, random_states_with
 from dynid.dynamics.regressors import torque_regressor
 from dynid.dynamics.simulate import simulate
 from dynid.engine import Tell, silent
-from dynid.estimation.methods.log_cholesky import log_cholesky, phi_from_log_cholesky
+from dynid.estimation.methods.manifold import log_cholesky, phi_from_log_cholesky
 from dynid.excitation.excitation_result import Excitation
 from dynid.excitation.limits import limits_of
 from dynid.excitation.motion_files import write_motion

@@ -40,20 +40,19 @@ from dynid.pipeline.signal_filter import (
     to_samples,
     velocity_sources,
 )
-from dynid.regression.base import LONG_CHAIN, BaseReduction, reduce_to_base
+from dynid.regression.base import LONG_CHAIN, BaseReduction, Squares, reduce_to_base
 from dynid.regression.factor import Regression, build_regression, factorise, factorise_whole
 from dynid.regression.row_filter import ROWS_PER_BAND, BandLimit, FilteredRows
 from dynid.regression.row_source import RowSource
-from dynid.regression.squares import Squares
 from dynid.regression.torque_rows import TorqueRows
 from dynid.signals.butterworth import filter_window
-from dynid.signals.checks.clock import HELD_OUT as HELD_OUT_SHARE
-from dynid.signals.checks.clock import SHORTEST_S
+from dynid.signals.checks.joints import HELD_OUT as HELD_OUT_SHARE
+from dynid.signals.checks.joints import SHORTEST_S
 from dynid.signals.process import process
 from dynid.signals.recording import Recording
 from dynid.signals.samples import Samples
-from dynid.signals.signals import uninterrupted_parts
 from dynid.signals.steps.filters import EDGE_S
+from dynid.signals.steps.step import uninterrupted_parts
 from dynid.validation.prediction import validate
 
 ROW_BANDS_HZ = (3.0, 5.0, 8.0, 12.0, 20.0, 30.0)

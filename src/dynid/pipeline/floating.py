@@ -28,9 +28,8 @@ from dynid.pipeline.options import Settings
 from dynid.pipeline.robot_setup import method_of
 from dynid.pipeline.row_plan import RowPlan
 from dynid.pipeline.signal_filter import Filter
-from dynid.regression.base import reduce_to_base
+from dynid.regression.base import Squares, reduce_to_base
 from dynid.regression.factor import factorise
-from dynid.regression.squares import Squares
 from dynid.signals.measures import sensor_noise
 from dynid.signals.samples import Samples
 from dynid.validation.floating_check import check_base, check_feet, check_poses

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import InconsistentModelError, InputError, UnknownNameError, reason_of
-from dynid.estimation.consistency.rotors_in_links import rotors_in_links
+from dynid.estimation.consistency.repair import rotors_in_links
 from dynid.files import read_json, write_json, write_text
 from dynid.folders import complete
 from dynid.io.robots.mjcf_write import write_mjcf

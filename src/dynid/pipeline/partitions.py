@@ -24,11 +24,10 @@ from dynid.signals.butterworth import memory_rows
 from dynid.signals.process import process
 from dynid.signals.reversal_history import remembers
 from dynid.signals.samples import MappedSamples, OwnSamples, Samples, SampleStream
-from dynid.signals.signals import Signals, Tally
 from dynid.signals.steps.clock import Resample
 from dynid.signals.steps.cuts import SplitAtGaps
 from dynid.signals.steps.filters import EDGE_S, LowPass
-from dynid.signals.steps.step import Extent, LocalStep, Step
+from dynid.signals.steps.step import Extent, LocalStep, Signals, Step, Tally
 from dynid.signals.stream import RecordingStream
 from dynid.validation.prediction import beyond_rows
 

@@ -19,9 +19,8 @@ from dynid.arrays import Array
 from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.errors import InputError
 from dynid.files import write_atomically
-from dynid.io.logs.mcap_writer import JsonWriter
 from dynid.io.logs.paths import LogInputs, log_paths
-from dynid.io.logs.read import write_columns
+from dynid.io.logs.read import JsonWriter, write_columns
 from dynid.model.robot import Robot
 from dynid.pipeline.data import open_unseen
 from dynid.pipeline.result import IdentificationResult

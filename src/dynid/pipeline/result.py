@@ -21,7 +21,7 @@ from dynid.errors import InputError
 from dynid.estimation.advice import Advice
 from dynid.estimation.calibration import Calibrated
 from dynid.estimation.consistency.feasibility import Feasibility
-from dynid.estimation.consistency.rotors_in_links import rotors_in_links
+from dynid.estimation.consistency.repair import rotors_in_links
 from dynid.estimation.friction.selection import FrictionChoice
 from dynid.estimation.result import Estimate
 from dynid.finding import DataCheck, Finding, Verdict
@@ -228,7 +228,7 @@ class IdentificationResult:
 
     @cached_property
     def without_rotors(self) -> tuple[Robot, float, float] | None:
-        """The model for formats without rotor inertia, see :func:`~dynid.estimation.consistency.rotors_in_links.rotors_in_links`."""
+        """The model for formats without rotor inertia, see :func:`~dynid.estimation.consistency.repair.rotors_in_links`."""
         return rotors_in_links(self.model, self.samples)
 
     @property

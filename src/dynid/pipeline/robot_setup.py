@@ -10,8 +10,8 @@ from dynid.engine import Tell, silent
 from dynid.errors import InputError
 from dynid.estimation.methods.registry import method_from_options
 from dynid.estimation.result import Method
+from dynid.io.robots.dh import with_springs
 from dynid.io.robots.read import read_robot
-from dynid.io.robots.springs import with_springs
 from dynid.model.coupling import Coupling, coupling_from_terms
 from dynid.model.friction import with_coupling
 from dynid.model.robot import Robot

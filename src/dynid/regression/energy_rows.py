@@ -27,7 +27,7 @@ from dynid.regression.factor import Regression, factorise
 from dynid.regression.row_source import CHUNK_ROWS, Chunk, SampleRows, matrix_rows
 from dynid.signals.reversal_history import pieces_with_memory
 from dynid.signals.samples import Samples, SampleStream
-from dynid.signals.signals import uninterrupted_parts
+from dynid.signals.steps.step import uninterrupted_parts
 
 
 class WorkMeter:

@@ -21,8 +21,7 @@ from dynid.regression.base import BaseReduction
 from dynid.regression.channels import Channel
 from dynid.regression.independence import triangle_of
 from dynid.regression.row_filter import FilteredRows, RowFilter
-from dynid.regression.row_source import BLOCK_LIMIT, RowSource, as_logs, matrix_rows
-from dynid.regression.spectral_bins import Cells
+from dynid.regression.row_source import BLOCK_LIMIT, Cells, RowSource, as_logs, matrix_rows
 from dynid.regression.torque_rows import TorqueRows, Weights
 from dynid.signals.samples import Samples, SampleStream
 

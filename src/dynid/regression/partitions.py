@@ -16,8 +16,7 @@ import numpy as np
 from dynid.arrays import Array, freeze
 from dynid.errors import InputError
 from dynid.regression.factor import Factor, Regression, factorise, merge_triangles
-from dynid.regression.row_source import BLOCK_LIMIT, Chunk, RowSource, WrappedRows
-from dynid.regression.spectral_bins import Cells
+from dynid.regression.row_source import BLOCK_LIMIT, Cells, Chunk, RowSource, WrappedRows
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,8 +24,8 @@ from dynid.errors import InputError
 from dynid.regression.decimation import DecimatedPart, Decimation, FilteredPart
 from dynid.regression.row_source import ALL, BLOCK_LIMIT, CHUNK_ROWS, Chunk, RowSource, WrappedRows
 from dynid.signals.butterworth import butterworth, memory_rows, run_sections
-from dynid.signals.signals import uninterrupted_parts
 from dynid.signals.steps.filters import EDGE_S
+from dynid.signals.steps.step import uninterrupted_parts
 
 MOST_KEPT = 2_000_000
 """Numbers of the rows of all logs together that are kept in memory."""

@@ -15,10 +15,9 @@ from dynid.arrays import check_positive, frozen_view
 from dynid.errors import InputError
 from dynid.signals.recording import Recording, StaticRecording, WrenchRecording
 from dynid.signals.samples import Samples, WrenchSamples, wrench_samples, wrench_signals
-from dynid.signals.signals import Signals, Tally, Upstream
 from dynid.signals.steps.clock import Resample, Shift
 from dynid.signals.steps.cuts import DropEdges
-from dynid.signals.steps.step import Extent, Step
+from dynid.signals.steps.step import Extent, Signals, Step, Tally, Upstream
 from dynid.signals.stream import RecordingStream
 
 PIECE_ROWS = 16_384

@@ -14,7 +14,7 @@ from dynid.errors import InputError
 from dynid.model.frames import Frame, LinkMotion, ProperAcceleration, link_motion
 from dynid.model.robot import Robot
 from dynid.signals.recording import RecordingSource, WrenchRecording
-from dynid.signals.signals import Signals
+from dynid.signals.steps.step import Signals
 
 _PER_JOINT = ("velocity", "acceleration", "torque", "raw_torque", "load", "weight")
 _QUANTITIES = ("time", "position", *_PER_JOINT, "travel", "contact")

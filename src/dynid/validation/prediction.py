@@ -25,9 +25,8 @@ from dynid.regression.row_source import RowSource, as_logs
 from dynid.signals.butterworth import filter_window, memory_rows
 from dynid.signals.reversal_history import pieces_with_memory, with_memory
 from dynid.signals.samples import OwnSamples, Samples, SampleStream
-from dynid.signals.signals import Signals, Tally, uninterrupted_parts
 from dynid.signals.steps.filters import EDGE_S
-from dynid.signals.steps.step import Extent, LocalStep, apart, side_by_side
+from dynid.signals.steps.step import Extent, LocalStep, Signals, Tally, apart, side_by_side, uninterrupted_parts
 
 _ORDER, _WIDEST, _LEAST_ROWS = 4, 0.95, 15
 """Order of the filter, the widest band that is filtered (a fraction of half the sampling rate), and rows that a part must have

@@ -8,9 +8,8 @@ import pytest
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.consistency.conic_solver import matrix_from_rows
 from dynid.estimation.consistency.consistent_set import ConsistentSet, onto_equalities, unit_body
-from dynid.estimation.constraints.base import Layout
+from dynid.estimation.constraints.base import FixedValues, Layout, Linear, PositiveEffects
 from dynid.estimation.constraints.bodies import CentreOfMassInSphere, MassBounds
-from dynid.estimation.constraints.parameters import FixedValues, Linear, PositiveEffects
 from dynid.model.effects.dry_friction import Coulomb
 from dynid.model.effects.linear import Viscous
 from dynid.model.inertia import pseudo_inertia, sousa_matrix

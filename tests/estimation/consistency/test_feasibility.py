@@ -14,8 +14,8 @@ from dynid.estimation.consistency.certificate import REACH
 from dynid.estimation.consistency.consistent_set import MARGIN
 from dynid.estimation.consistency.correction import closest_feasible
 from dynid.estimation.consistency.feasibility import TOLERANCE, Feasibility, check_mass_matrix, combination_text, feasibility
+from dynid.estimation.constraints.base import FixedValues
 from dynid.estimation.constraints.bodies import MassBounds, TotalMass
-from dynid.estimation.constraints.parameters import FixedValues
 from dynid.estimation.linear import parameter_scale
 from dynid.files import read_json, write_json
 from dynid.io.demo import demo_robot

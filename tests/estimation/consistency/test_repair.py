@@ -12,8 +12,8 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.consistency import repair as module
 from dynid.estimation.consistency.feasibility import feasibility
 from dynid.estimation.consistency.repair import Repair, repair
+from dynid.estimation.constraints.base import FixedValues
 from dynid.estimation.constraints.bodies import MassBounds, TotalMass
-from dynid.estimation.constraints.parameters import FixedValues
 from dynid.model.inertia import consistency, is_consistent, mass_com_inertia, phi_from_mass_com_inertia
 from dynid.model.joint import MergedLink
 from dynid.model.links import links_of

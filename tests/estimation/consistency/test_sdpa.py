@@ -14,8 +14,8 @@ from dynid.estimation.consistency.correction import closest_feasible
 from dynid.estimation.consistency.feasibility import feasibility
 from dynid.estimation.consistency.fit_problem import solve_whitened
 from dynid.estimation.consistency.sdpa import correction_program, feasibility_program, sdpa_text, write_sdpa
+from dynid.estimation.constraints.base import FixedValues
 from dynid.estimation.constraints.bodies import CentreOfMassInSphere
-from dynid.estimation.constraints.parameters import FixedValues
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.sdp import FeasibleSDP
 

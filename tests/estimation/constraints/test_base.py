@@ -6,9 +6,8 @@ import pytest
 
 from consistent_problems import TWO_LINKS
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.constraints.base import Layout
+from dynid.estimation.constraints.base import FixedValues, Layout
 from dynid.estimation.constraints.bodies import MassBounds
-from dynid.estimation.constraints.parameters import FixedValues
 from dynid.model.parameters import canonical_name, canonical_names
 from messages import facts
 from problems import random_tree

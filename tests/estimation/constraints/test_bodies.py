@@ -8,6 +8,7 @@ import pytest
 from consistent_problems import body, holds
 from constraint_tables import table_from_constraints
 from dynid.errors import InputError
+from dynid.estimation.constraints.base import FixedValues, Linear, PositiveEffects
 from dynid.estimation.constraints.bodies import (
     CentreOfMassInBox,
     CentreOfMassInCylinder,
@@ -18,7 +19,6 @@ from dynid.estimation.constraints.bodies import (
     SymmetricLink,
     TotalMass,
 )
-from dynid.estimation.constraints.parameters import FixedValues, Linear, PositiveEffects
 from dynid.estimation.constraints.shapes import DensityInBox, DensityInEllipsoid, mesh_vertices
 from dynid.estimation.constraints.table import KINDS, constraints_from_table
 from dynid.estimation.methods.registry import METHODS, method_named, methods_that_take

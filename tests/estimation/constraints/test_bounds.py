@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from dynid.errors import InputError
-from dynid.estimation.constraints.base import Layout
+from dynid.estimation.constraints.base import Layout, Linear
 from dynid.estimation.constraints.bodies import CentreOfMassInSphere, MassBounds, TotalMass
 from dynid.estimation.constraints.bounds import LEAST_MASS, Bounds, read_bounds
 from dynid.estimation.constraints.conditions import Reader
-from dynid.estimation.constraints.parameters import Linear
 from dynid.model.effects.linear import Viscous
 from dynid.model.inertia import mass_com_inertia
 from messages import facts

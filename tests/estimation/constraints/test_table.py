@@ -9,8 +9,8 @@ import pytest
 
 from constraint_tables import table_from_constraints
 from dynid.errors import InputError
+from dynid.estimation.constraints.base import FixedValues, PositiveEffects
 from dynid.estimation.constraints.bodies import CentreOfMassInBox, MassBounds, TotalMass
-from dynid.estimation.constraints.parameters import FixedValues, PositiveEffects
 from dynid.estimation.constraints.table import constraints_from_table, read_constraints_table
 
 

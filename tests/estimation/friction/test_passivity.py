@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.estimation.constraints.parameters import PassiveFriction
+from dynid.estimation.constraints.base import PassiveFriction
 from dynid.estimation.friction.passivity import MORE_LOAD, FrictionReach, driving_joints, passivity_of
 from dynid.model.effects.dry_friction import AsymmetricCoulomb, Coulomb, LoadCoulomb, Sigmoid, SmoothCoulomb, Stribeck
 from dynid.model.effects.effect import Effect

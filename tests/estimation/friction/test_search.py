@@ -15,9 +15,8 @@ from dynid.estimation.friction.passivity import FrictionReach, driving_joints
 from dynid.estimation.friction.rows import FrictionData
 from dynid.estimation.friction.search import nonnegative_solution, passive_solution, search
 from dynid.estimation.friction.selection import choose_friction
-from dynid.estimation.methods.corrected import CorrectedLeastSquares
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
-from dynid.estimation.methods.sdp import FeasibleSDP
+from dynid.estimation.methods.sdp import CorrectedLeastSquares, FeasibleSDP
 from dynid.model.effects.dry_friction import Coulomb, SmoothCoulomb, Stribeck
 from dynid.model.effects.effect import Motion
 from dynid.model.effects.linear import Offset, Viscous, ViscousPolynomial

@@ -9,10 +9,10 @@ from dynid.dynamics.inverse_dynamics import random_states_within_limits
 from dynid.dynamics.joint_wrench import joint_wrenches, largest_joint_wrench
 from dynid.dynamics.regressors import torque_regressor
 from dynid.errors import InputError, UnknownNameError
+from dynid.estimation.constraints.base import FixedValues
 from dynid.estimation.constraints.bodies import MassBounds, TotalMass
 from dynid.estimation.constraints.bounds import Bounds
 from dynid.estimation.constraints.conditions import Condition
-from dynid.estimation.constraints.parameters import FixedValues
 from dynid.estimation.estimate import estimate
 from dynid.estimation.methods.registry import METHODS, method_named
 from dynid.estimation.methods.retrieval import PenaltyRetrieval

@@ -12,9 +12,8 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.consistency.feasibility import feasibility
 from dynid.estimation.consistency.fit_problem import solve_whitened
 from dynid.estimation.consistency.solve import entropic_divergence
-from dynid.estimation.constraints.base import Layout
+from dynid.estimation.constraints.base import FixedValues, Layout
 from dynid.estimation.constraints.bodies import CentreOfMassInBox, CentreOfMassInSphere, EqualLinks, MassBounds, TotalMass
-from dynid.estimation.constraints.parameters import FixedValues
 from dynid.estimation.constraints.shapes import DensityInEllipsoid
 from dynid.estimation.estimate import estimate
 from dynid.estimation.linear import parameter_scale

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dynid.errors import InconsistentModelError, InputError, UnknownNameError
-from dynid.estimation.methods.log_cholesky import log_cholesky, phi_from_log_cholesky
+from dynid.estimation.methods.manifold import log_cholesky, phi_from_log_cholesky
 from dynid.io.robots.mjcf_write import write_mjcf
 from dynid.io.robots.proof import PARITY, file_parity
 from dynid.io.robots.read import read_robot

@@ -11,7 +11,7 @@ import dynid.io.robots.description as files
 from dynid.dynamics.forward_dynamics import require_simulatable
 from dynid.errors import InputError, UnknownNameError
 from dynid.io.demo import demo_description, demo_robot
-from dynid.io.robots.assemble import require_limits
+from dynid.io.robots.description import require_limits
 from dynid.io.robots.read import chosen_effects, read_robot
 from dynid.model.effects.dry_friction import Coulomb
 from dynid.model.effects.linear import Viscous

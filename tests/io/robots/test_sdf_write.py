@@ -10,9 +10,8 @@ import pytest
 
 from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.errors import InconsistentModelError, InputError, UnknownNameError
-from dynid.io.robots.changes import Change, changes_of
 from dynid.io.robots.description import read_description
-from dynid.io.robots.proof import file_parity
+from dynid.io.robots.proof import Change, changes_of, file_parity
 from dynid.io.robots.read import read_robot
 from dynid.io.robots.sdf_read import robot_from_sdf
 from dynid.io.robots.sdf_write import write_sdf

@@ -10,7 +10,7 @@ import pytest
 
 import dynid
 from dynid.io.logs.read import open_recording
-from dynid.signals.signals import Signals, Tally, Upstream
+from dynid.signals.steps.step import Signals, Tally, Upstream
 
 
 class _Doubled(dynid.Step):

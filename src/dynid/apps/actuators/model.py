@@ -18,7 +18,7 @@ from dynid.apps.actuators.options import LOAD, ActuatorSettings
 from dynid.arrays import Array, freeze
 from dynid.dynamics.position_loop import Drives, LoopMotion, Unknown, simulate_commands
 from dynid.errors import InputError
-from dynid.estimation.constraints.symmetry import ITS_OWN, mirrored, mirrors, paired_joints
+from dynid.estimation.constraints.bodies import ITS_OWN, mirrored, mirrors, paired_joints
 from dynid.model.parameters import INERTIAL_SYMBOLS
 from dynid.model.robot import Robot
 from dynid.pipeline.data import read_motion_logs

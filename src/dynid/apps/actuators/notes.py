@@ -21,7 +21,7 @@ from dynid.apps.actuators.output_error import OutputError
 from dynid.apps.actuators.separability import Separability
 from dynid.arrays import Array
 from dynid.errors import DynidError
-from dynid.estimation.constraints.symmetry import proposed_symmetry
+from dynid.estimation.constraints.bodies import proposed_symmetry
 from dynid.finding import Finding
 from dynid.model.inertia import is_consistent
 from dynid.model.robot import Robot

@@ -113,7 +113,7 @@ class _Readers:
     def __init__(self, robot: str, place: tuple[str, int] | None, record: Path | None, json: bool) -> None:
         from dynid.apps.online.mcap import REPORT_SCHEMA, REPORT_TOPIC
         from dynid.apps.online.page import Page
-        from dynid.io.logs.mcap_writer import JsonWriter
+        from dynid.io.logs.read import JsonWriter
 
         self._recorder = None if record is None else JsonWriter(record, REPORT_TOPIC, REPORT_SCHEMA)
         self._page = None if place is None else Page(*place, robot)

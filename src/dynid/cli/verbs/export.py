@@ -17,7 +17,7 @@ from dynid.cli.schema import AsJson, Verbose
 from dynid.cli.screen import NO_END, Screen
 
 if TYPE_CHECKING:
-    from dynid.io.robots.changes import Change
+    from dynid.io.robots.proof import Change
     from dynid.pipeline.model_files import Exported
 
 MOST_CHANGES = 2
@@ -69,7 +69,7 @@ def export(
     """
     from dataclasses import asdict
 
-    from dynid.io.robots.changes import changes_of
+    from dynid.io.robots.proof import changes_of
     from dynid.pipeline.export import export_models
     from dynid.pipeline.folder import load_result
 

@@ -37,8 +37,7 @@ from dynid.arrays import Array, freeze
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.consistency.consistent_set import ON_BOUNDARY, ConsistentSet, cannot_hold, onto_equalities
 from dynid.estimation.consistency.solve import EntropicPrior, entropic_divergence, entropic_hessian, fit_in, max_margin_point
-from dynid.estimation.constraints.base import Constraint, Layout
-from dynid.estimation.constraints.parameters import PassiveFriction, PositiveEffects
+from dynid.estimation.constraints.base import Constraint, Layout, PassiveFriction, PositiveEffects
 from dynid.estimation.linear import LinearProblem, OffsetPreference, with_prior
 from dynid.estimation.result import Estimate, Outcome
 from dynid.estimation.uncertainty import CovarianceKind, uncertainty

@@ -32,8 +32,7 @@ from dynid.estimation.consistency.certificate import Certificate, Multipliers, c
 from dynid.estimation.consistency.consistent_set import BASES, ON_BOUNDARY, ConsistentSet, onto_equalities
 from dynid.estimation.consistency.facial_reduction import ReducedForm, lifted, reduced_form
 from dynid.estimation.consistency.interior_point import InteriorSolution, centre, interior_point, start_inside
-from dynid.estimation.constraints.base import Constraint, Layout
-from dynid.estimation.constraints.parameters import PositiveEffects
+from dynid.estimation.constraints.base import Constraint, Layout, PositiveEffects
 from dynid.model.parameters import Parameters
 from dynid.model.robot import Robot
 from dynid.regression.base import BaseReduction

@@ -33,7 +33,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import InputError
-from dynid.estimation.constraints.base import Constraint, Layout
+from dynid.estimation.constraints.base import Constraint, Layout, Linear
 from dynid.estimation.constraints.bodies import MassBounds, TotalMass
 from dynid.estimation.constraints.conditions import (
     TOTAL_MASS,
@@ -46,7 +46,6 @@ from dynid.estimation.constraints.conditions import (
     parameter_name,
 )
 from dynid.estimation.constraints.expression import condition_from_text
-from dynid.estimation.constraints.parameters import Linear
 from dynid.estimation.constraints.table import constraints_from_table, with_meshes_seen_from
 from dynid.files import csv_lines, read_limited, toml_table
 from dynid.model.parameters import Parameters

@@ -9,7 +9,7 @@ from typing import Any
 
 from dynid.codec import read_fields
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.constraints.base import Constraint
+from dynid.estimation.constraints.base import Constraint, FixedValues, Linear, PositiveEffects
 from dynid.estimation.constraints.bodies import (
     CentreOfMassInBox,
     CentreOfMassInCylinder,
@@ -22,7 +22,6 @@ from dynid.estimation.constraints.bodies import (
 )
 from dynid.estimation.constraints.conditions import Condition
 from dynid.estimation.constraints.expression import condition_from_text
-from dynid.estimation.constraints.parameters import FixedValues, Linear, PositiveEffects
 from dynid.estimation.constraints.shapes import DensityInBox, DensityInEllipsoid
 from dynid.files import read_limited, toml_table
 from dynid.model.parameters import Parameters

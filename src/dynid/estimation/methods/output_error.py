@@ -26,7 +26,7 @@ from dynid.errors import InputError
 from dynid.estimation.linear import DATA_TOLERANCE, LinearProblem
 from dynid.estimation.methods.descent import block_diagonal
 from dynid.estimation.methods.instrumental import row_logs
-from dynid.estimation.methods.log_cholesky import log_cholesky, log_cholesky_jacobian, phi_from_log_cholesky
+from dynid.estimation.methods.manifold import log_cholesky, log_cholesky_jacobian, phi_from_log_cholesky
 from dynid.estimation.methods.sdp import FeasibleSDP
 from dynid.estimation.result import Estimate, Outcome
 from dynid.estimation.shooting import SETTLED, STUCK, Shooting, sandwich, scaled_inverse

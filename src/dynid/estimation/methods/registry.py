@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynid.engine import Tell, silent
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.constraints.symmetry import with_symmetry
+from dynid.estimation.constraints.bodies import with_symmetry
 
 if TYPE_CHECKING:
     from dynid.estimation.constraints.base import Constraint
@@ -57,18 +57,18 @@ class Entry:
 _METHODS = {
     "ols": Entry("methods.least_squares", "OrdinaryLeastSquares"),
     "wls": Entry("methods.least_squares", "WeightedLeastSquares"),
-    "robust": Entry("methods.robust", "IteratedReweighted"),
+    "robust": Entry("methods.least_squares", "IteratedReweighted"),
     "tls": Entry("methods.total", "TotalLeastSquares"),
-    "ridge": Entry("methods.ridge", "Ridge"),
+    "ridge": Entry("methods.least_squares", "Ridge"),
     "essential": Entry("methods.essential", "EssentialParameters"),
     "recursive": Entry("methods.recursive", "RecursiveLeastSquares", takes=("bounds",)),
     "iv": Entry("methods.instrumental", "InstrumentalVariables"),
     "output-error": Entry("methods.output_error", "OutputError", consistent=True),
     "sdp": Entry("methods.sdp", "FeasibleSDP", consistent=True, takes=("constraints", "condition")),
-    "bpfc": Entry("methods.corrected", "CorrectedLeastSquares", consistent=True, takes=("constraints", "condition")),
+    "bpfc": Entry("methods.sdp", "CorrectedLeastSquares", consistent=True, takes=("constraints", "condition")),
     "fbpe-wls": Entry("methods.sdp", "WeightedFeasibleSDP", consistent=True, takes=("constraints", "condition")),
     "manifold": Entry("methods.manifold", "Manifold", consistent=True),
-    "logcholesky": Entry("methods.log_cholesky", "LogCholesky", consistent=True),
+    "logcholesky": Entry("methods.manifold", "LogCholesky", consistent=True),
     "retrieve": Entry(
         "methods.retrieval",
         "PenaltyRetrieval",

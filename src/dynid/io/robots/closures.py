@@ -35,8 +35,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
 from dynid.files import read_limited, toml_table, write_bytes
-from dynid.io.robots.assemble import link_places
-from dynid.io.robots.description import check_keys, number, pose_of, table_of, text
+from dynid.io.robots.description import check_keys, link_places, number, pose_of, table_of, text
 from dynid.io.robots.xml import attribute_numbers
 from dynid.model.joint import Joint, neutral_position
 from dynid.model.loops import Closure, Frame, JointTie, Loop, Loops, independent_joints

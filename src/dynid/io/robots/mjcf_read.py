@@ -22,9 +22,8 @@ import numpy as np
 
 from dynid.arrays import Array, BoolArray
 from dynid.errors import InputError
-from dynid.io.robots.assemble import DescribedJoint, assemble_robot, limit_notes
 from dynid.io.robots.closures import deduced_joints, frame_on, free_of_ties, with_loops
-from dynid.io.robots.description import Description
+from dynid.io.robots.description import DescribedJoint, Description, assemble_robot, limit_notes
 from dynid.io.robots.mujoco_model import TIES, check_limits, compile_stated, cut_to_dynamics, whole_mjcf
 from dynid.io.robots.xml import read_numbers, serialize_xml
 from dynid.model.inertia import phi_from_mass_com_inertia, skew

@@ -15,9 +15,16 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError
-from dynid.io.robots.assemble import FLOATING_JOINT, DescribedJoint, assemble_robot, limit_notes
 from dynid.io.robots.closures import deduced_joints, frame_on, with_loops
-from dynid.io.robots.description import TENSOR, Description, body_parameters
+from dynid.io.robots.description import (
+    FLOATING_JOINT,
+    TENSOR,
+    DescribedJoint,
+    Description,
+    assemble_robot,
+    body_parameters,
+    limit_notes,
+)
 from dynid.io.robots.xml import named_elements, one_number, text_numbers
 from dynid.model.inertia import skew
 from dynid.model.joint import JointKind

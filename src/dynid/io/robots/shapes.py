@@ -21,8 +21,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import InputError
-from dynid.io.robots.assemble import link_places, walk_tree
-from dynid.io.robots.description import Description, home_of, read_description, vetted_mesh
+from dynid.io.robots.description import Description, home_of, link_places, read_description, vetted_mesh, walk_tree
 from dynid.io.robots.sdf_read import sdf_frames, sdf_model, stated_pose
 from dynid.io.robots.simulator_joint import vector
 from dynid.io.robots.solids import Solid, SolidKind, Solids, Surface, joined

@@ -24,9 +24,16 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import InputError, UnknownNameError, listed
 from dynid.files import check_memory
-from dynid.io.robots.assemble import FLOATING_JOINT, DescribedJoint, assemble_robot, limit_notes
 from dynid.io.robots.closures import with_mimics
-from dynid.io.robots.description import TENSOR, Description, body_parameters
+from dynid.io.robots.description import (
+    FLOATING_JOINT,
+    TENSOR,
+    DescribedJoint,
+    Description,
+    assemble_robot,
+    body_parameters,
+    limit_notes,
+)
 from dynid.io.robots.xacro import expand_xacro, uses_xacro
 from dynid.io.robots.xml import attribute_numbers, named_elements, one_number, parse_xml, read_numbers
 from dynid.model.coupling import Coupling

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from dynid.errors import InputError
-from dynid.io.robots.assemble import link_places
-from dynid.io.robots.description import Description, read_description
+from dynid.io.robots.description import Description, link_places, read_description
 from dynid.io.robots.mujoco_model import mujoco_reason, mujoco_warnings
 from dynid.io.robots.shapes import Shape, stated_shapes
 from dynid.io.robots.simulator_joint import number, vector

@@ -10,22 +10,20 @@ from collections.abc import Callable
 
 from dynid.finding import DataCheck
 from dynid.model.robot import Robot
-from dynid.signals.checks.clock import (
+from dynid.signals.checks.joints import (
     HELD_OUT,
     SHORTEST_S,
     check_clock,
-    check_length,
-    check_reading,
-    check_repeated,
-    check_values,
-)
-from dynid.signals.checks.joints import (
     check_degrees,
     check_joint_names,
     check_jumps,
+    check_length,
     check_limits,
     check_motion,
+    check_reading,
+    check_repeated,
     check_torque_present,
+    check_values,
 )
 from dynid.signals.checks.sensing import check_constant, check_quantisation, check_saturation, check_velocity
 from dynid.signals.measures import FEWEST_ROWS

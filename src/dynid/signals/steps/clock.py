@@ -16,8 +16,7 @@ import numpy as np
 
 from dynid.arrays import Array, check_positive
 from dynid.errors import InputError
-from dynid.signals.signals import Signals, Tally, Upstream
-from dynid.signals.steps.step import HEAD_ROWS, Extent, LocalStep, Step, checked_signals
+from dynid.signals.steps.step import HEAD_ROWS, Extent, LocalStep, Signals, Step, Tally, Upstream, checked_signals
 
 _ROUNDING = 1e-6  # of a step: stamps that were meant to be on the grid
 _ON_GRID = 1e-7  # of a step: stamps that are on the grid, so that nothing is to be interpolated

@@ -12,8 +12,7 @@ import numpy as np
 
 from dynid.arrays import Array, BoolArray, check_positive
 from dynid.errors import InputError
-from dynid.signals.signals import Signals, Tally, Upstream
-from dynid.signals.steps.step import Extent, LocalStep, Step
+from dynid.signals.steps.step import Extent, LocalStep, Signals, Step, Tally, Upstream
 
 OUTSIDE = "{n} rows outside the chosen time left out"
 STANDING = "{n} rows at standstill before and after the motion left out"

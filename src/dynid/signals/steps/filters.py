@@ -17,8 +17,7 @@ import numpy as np
 from dynid.arrays import Array, check_positive
 from dynid.errors import InputError
 from dynid.signals.butterworth import FORGOTTEN, filter_window, memory_rows
-from dynid.signals.signals import Signals
-from dynid.signals.steps.step import Extent, RowwiseStep, apart, checked_signals, chosen_signals, side_by_side
+from dynid.signals.steps.step import Extent, RowwiseStep, Signals, apart, checked_signals, chosen_signals, side_by_side
 
 EVEN = 1e-3
 """Part of itself by which a step of an even clock may differ from its neighbours."""

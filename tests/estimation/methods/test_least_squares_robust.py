@@ -9,8 +9,14 @@ from dynid.arrays import Array
 from dynid.dynamics.regressors import torque_regressor
 from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
-from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
-from dynid.estimation.methods.robust import TUNING, IteratedReweighted, Loss, huber_weight, tukey_weight
+from dynid.estimation.methods.least_squares import (
+    TUNING,
+    IteratedReweighted,
+    Loss,
+    OrdinaryLeastSquares,
+    huber_weight,
+    tukey_weight,
+)
 from dynid.regression.base import reduce_to_base
 from dynid.regression.energy_rows import energy_regression
 from dynid.regression.factor import build_regression

@@ -8,7 +8,7 @@ import pytest
 from consistent_problems import linear_problem, noisy_tree, relative_difference
 from dynid.estimation.consistency.fit_problem import solve_whitened
 from dynid.estimation.methods.descent import GRADIENT_MATRIX
-from dynid.estimation.methods.log_cholesky import LogCholesky, log_cholesky, upper_factor
+from dynid.estimation.methods.manifold import LogCholesky, log_cholesky, upper_factor
 from dynid.estimation.methods.sdp import FeasibleSDP
 from dynid.estimation.result import Outcome
 from dynid.model.inertia import is_consistent, pseudo_inertia

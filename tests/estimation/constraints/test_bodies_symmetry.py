@@ -7,7 +7,7 @@ import pytest
 
 from dynid import demo_samples, estimate, factorise, reduce_to_base
 from dynid.errors import InputError
-from dynid.estimation.constraints.symmetry import mirrored, mirrors, paired_joints, proposed_symmetry, with_symmetry
+from dynid.estimation.constraints.bodies import mirrored, mirrors, paired_joints, proposed_symmetry, with_symmetry
 from dynid.estimation.methods.registry import method_from_options
 from dynid.io.demo import demo_robot
 from dynid.model.inertia import mass_com_inertia, phi_from_mass_com_inertia

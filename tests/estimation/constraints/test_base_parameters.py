@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from consistent_problems import body, holds
-from dynid.estimation.constraints.base import Layout
-from dynid.estimation.constraints.parameters import PositiveEffects
+from dynid.estimation.constraints.base import Layout, PositiveEffects
 from dynid.model.parameters import INERTIAL_SYMBOLS
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.regression.spectral_bins import Cells
+from dynid.regression.row_source import Cells
 
 
 def cells(seed: int) -> tuple[Cells, np.ndarray]:

@@ -11,8 +11,8 @@ import pytest
 from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.errors import InputError, UnknownNameError
 from dynid.io.demo import demo_robot, demo_samples
+from dynid.io.robots.dh import with_springs
 from dynid.io.robots.read import read_robot
-from dynid.io.robots.springs import with_springs
 from dynid.model.effects import effect_from_dict, effect_to_dict
 from dynid.model.effects.effect import Motion
 from dynid.model.effects.springs import Cable, PointSpring, Potential, TorsionSpring, spring_geometry

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dynid.io.robots.changes import Change, changes_of
 from dynid.io.robots.mjcf_write import write_mjcf
+from dynid.io.robots.proof import Change, changes_of
 from dynid.io.robots.read import read_robot
 from dynid.io.robots.urdf_write import write_urdf
 

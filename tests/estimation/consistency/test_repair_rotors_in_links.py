@@ -8,7 +8,7 @@ import closed_robots
 import dynid
 from dynid.dynamics.inverse_dynamics import inverse_dynamics, mass_matrix, random_states_within_limits
 from dynid.dynamics.regressors import torque_regressor
-from dynid.estimation.consistency.rotors_in_links import rotors_in_links
+from dynid.estimation.consistency.repair import rotors_in_links
 from dynid.model.effects.linear import Armature, Viscous
 from dynid.model.inertia import PSEUDO_BASIS, is_consistent
 from dynid.model.robot import Robot

@@ -10,10 +10,9 @@ from dynid.errors import UnknownNameError
 from dynid.estimation.consistency.correction import closest_feasible
 from dynid.estimation.consistency.feasibility import check_mass_matrix, feasibility
 from dynid.estimation.constraints.bodies import MassBounds, TotalMass
-from dynid.estimation.methods.corrected import CorrectedLeastSquares
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.registry import method_named
-from dynid.estimation.methods.sdp import FeasibleSDP, WeightedFeasibleSDP
+from dynid.estimation.methods.sdp import CorrectedLeastSquares, FeasibleSDP, WeightedFeasibleSDP
 from dynid.estimation.result import Outcome
 
 

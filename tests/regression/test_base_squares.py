@@ -7,9 +7,8 @@ import pytest
 
 from dynid.estimation.linear import LinearProblem
 from dynid.io.demo import demo_robot, demo_samples
-from dynid.regression.base import reduce_to_base
+from dynid.regression.base import Squares, reduce_to_base
 from dynid.regression.factor import factorise
-from dynid.regression.squares import Squares
 from dynid.regression.torque_rows import TorqueRows
 
 

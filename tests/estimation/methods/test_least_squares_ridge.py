@@ -9,8 +9,7 @@ from dynid.dynamics.regressors import torque_regressor
 from dynid.errors import InputError
 from dynid.estimation.estimate import estimate
 from dynid.estimation.linear import parameter_scale
-from dynid.estimation.methods.least_squares import WeightedLeastSquares
-from dynid.estimation.methods.ridge import Ridge, base_scale
+from dynid.estimation.methods.least_squares import Ridge, WeightedLeastSquares, base_scale
 from dynid.model.parameters import Parameters
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import build_regression

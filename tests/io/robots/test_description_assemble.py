@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynid.errors import InputError
-from dynid.io.robots.assemble import DescribedJoint, assemble_robot, limit_notes, require_limits, walk_tree
+from dynid.io.robots.description import DescribedJoint, assemble_robot, limit_notes, require_limits, walk_tree
 from dynid.model.inertia import change_of_frame
 from dynid.model.poses import make_pose, rotation_from_rpy
 from dynid.model.robot import Source

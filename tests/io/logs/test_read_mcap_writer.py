@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dynid.errors import InputError
-from dynid.io.logs.mcap_writer import JsonWriter
+from dynid.io.logs.read import JsonWriter
 
 
 def test_topics_schemas_and_times_come_back(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynid.errors import InputError
-from dynid.signals.signals import Signals, Tally
+from dynid.signals.steps.step import Signals, Tally
 from messages import facts
 
 TIME = 0.01 * np.arange(10)
