@@ -107,7 +107,7 @@ if TYPE_CHECKING:  # what type checkers and editors see: the names below; writte
         MassBounds as MassBounds,
         TotalMass as TotalMass,
     )
-    from dynid.estimation.constraints.table import constraints_from_table as constraints_from_table
+    from dynid.estimation.constraints.bounds import constraints_from_table as constraints_from_table
     from dynid.model.inertia import is_consistent as is_consistent
     from dynid.pipeline.base_check import check_base as check_base, read_base_values as read_base_values
     from dynid.validation.consistency import check_model as check_model
@@ -212,7 +212,7 @@ _MODULES = {
     "dynid.estimation.consistency.sdpa": ("write_sdpa",),
     "dynid.estimation.constraints.base": ("Constraint",),
     "dynid.estimation.constraints.bodies": ("CentreOfMassInBox", "MassBounds", "TotalMass"),
-    "dynid.estimation.constraints.table": ("constraints_from_table",),
+    "dynid.estimation.constraints.bounds": ("constraints_from_table",),
     "dynid.model.inertia": ("is_consistent",),
     "dynid.pipeline.base_check": ("check_base", "read_base_values"),
     "dynid.validation.consistency": ("check_model",),

@@ -230,7 +230,6 @@ class _Workers(Engine):
             self.close_workers(workers, list(running.values()))
 
 
-@dataclass(frozen=True)
 class Threads(_Workers):
     """Threads of this process: nothing is copied; good for work inside compiled kernels."""
 
@@ -238,7 +237,6 @@ class Threads(_Workers):
         return ThreadPoolExecutor(min(self.n_workers, count), thread_name_prefix="dynid")
 
 
-@dataclass(frozen=True)
 class Processes(_Workers):
     """Fresh processes: good for work in Python; each pays for starting and importing."""
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynid.estimation.linear import DATA_TOLERANCE, Identifiability, find_identifiable, origins_of, with_prior
-from dynid.regression.independence import independent_columns
+from dynid.regression.channels import independent_columns
 
 RNG = np.random.default_rng(0)
 

@@ -309,7 +309,7 @@ def read_bounds(path: Path) -> object:
 
 
 def read_constraints(path: Path) -> object:
-    from dynid.estimation.constraints.table import constraints_from_table, read_constraints_table
+    from dynid.estimation.constraints.bounds import constraints_from_table, read_constraints_table
 
     return used_constraints(constraints_from_table(read_constraints_table(path)))
 
@@ -324,7 +324,7 @@ def used_constraints(known: Iterable[dynid.Constraint]) -> object:
 
 
 def read_run_file(path: Path) -> object:
-    from dynid.estimation.constraints.table import conditions_from_tables, constraints_from_table
+    from dynid.estimation.constraints.bounds import conditions_from_tables, constraints_from_table
     from dynid.pipeline.robot_setup import with_mechanisms
     from dynid.pipeline.run_file import read_run_file as read
 

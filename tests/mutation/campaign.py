@@ -33,7 +33,7 @@ MODULES = {
         ["tests/model/test_inertia.py"],
     ),
     "factor": ("dynid.regression.factor", ["tests/regression/test_factor.py"]),
-    "base": ("dynid.regression.base", ["tests/regression/test_base.py"]),
+    "base": ("dynid.regression.base", ["tests/regression/test_base.py", "tests/regression/test_base_squares.py"]),
     "consistent_set": (
         "dynid.estimation.consistency.consistent_set",
         ["tests/estimation/consistency/test_consistent_set.py"],
@@ -44,8 +44,10 @@ MODULES = {
     "files": ("dynid.files", ["tests/test_files.py"]),
     "codec": ("dynid.codec", ["tests/test_codec.py"]),
     "folders": ("dynid.folders", ["tests/test_folders.py"]),
-    "arrays": ("dynid.io.logs.formats.arrays", ["tests/io/logs/formats/test_arrays.py"]),
-    "torch_archive": ("dynid.io.logs.formats.torch_archive", ["tests/io/logs/formats/test_torch_archive.py"]),
+    "arrays": (
+        "dynid.io.logs.formats.arrays",
+        ["tests/io/logs/formats/test_arrays.py", "tests/io/logs/formats/test_arrays_torch_archive.py"],
+    ),
     "manifest": ("dynid.pipeline.manifest", ["tests/pipeline/test_manifest.py"]),
     "run_file": ("dynid.pipeline.run_file", ["tests/pipeline/test_run_file.py"]),
     "entry": ("dynid.apps.fleet.entry", ["tests/apps/fleet/test_entry.py", "tests/apps/fleet/test_store.py"]),

@@ -12,9 +12,9 @@ from dynid.dynamics.regressors import energy_regressor, torque_regressor
 from dynid.io.robots.dh import robot_from_table
 from dynid.io.robots.read import DEFAULT_EFFECTS, chosen_effects
 from dynid.regression.base import BaseReduction, reduce_to_base
+from dynid.regression.channels import independent_columns
 from dynid.regression.energy_rows import energy_regression
 from dynid.regression.factor import build_regression
-from dynid.regression.independence import independent_columns
 from dynid.signals.samples import Samples
 from published import (
     columns,

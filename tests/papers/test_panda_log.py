@@ -11,8 +11,7 @@ import pytest
 from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.dynamics.regressors import torque_regressor
 from dynid.estimation.constraints.bounds import Bounds
-from dynid.estimation.estimate import estimate
-from dynid.estimation.friction.estimates import estimate_under_load
+from dynid.estimation.estimate import estimate, estimate_under_load
 from dynid.estimation.friction.fit import fit_residual_friction
 from dynid.estimation.friction.selection import FILTER_MEMORY, choose_friction
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares

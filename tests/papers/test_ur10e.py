@@ -16,8 +16,7 @@ import pytest
 
 from dynid.apps.payload.load import identify_payload
 from dynid.dynamics.inverse_dynamics import with_transmitted_load
-from dynid.estimation.estimate import estimate
-from dynid.estimation.friction.estimates import estimate_under_load
+from dynid.estimation.estimate import estimate, estimate_under_load
 from dynid.estimation.friction.selection import choose_friction
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.io.logs.read import read_recording

@@ -9,8 +9,7 @@ import pytest
 
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.constraints.bodies import CentreOfMassInHull
-from dynid.estimation.constraints.bounds import read_bounds
-from dynid.estimation.constraints.table import constraints_from_table
+from dynid.estimation.constraints.bounds import constraints_from_table, read_bounds
 from dynid.pipeline.option_groups import SECTIONS
 from dynid.pipeline.options import Settings
 from dynid.pipeline.run_file import _SECTIONS, read_run_file, write_run_file

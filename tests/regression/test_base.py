@@ -18,7 +18,7 @@ from dynid.model.inertia import change_of_frame
 from dynid.model.joint import Joint
 from dynid.model.robot import make_robot
 from dynid.regression.base import BaseReduction, _usual_lengths, find_base, reduce_to_base
-from dynid.regression.independence import independent_columns
+from dynid.regression.channels import independent_columns
 from messages import facts
 from problems import planar_2r, random_motion, random_phi, random_pose, random_tree
 

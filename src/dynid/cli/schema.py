@@ -74,7 +74,7 @@ def constraints_table(path: Path | None) -> dict[str, Any]:
     """The table of a file of constraints; empty without one."""
     if path is None:
         return {}
-    from dynid.estimation.constraints.table import read_constraints_table
+    from dynid.estimation.constraints.bounds import read_constraints_table
 
     return read_constraints_table(path)
 

@@ -23,8 +23,7 @@ from dynid.estimation.friction.rows import Log, fewer_samples, time_blocks, torq
 from dynid.estimation.linear import used_alone
 from dynid.model.robot import Robot
 from dynid.regression.base import LONG_CHAIN, BaseReduction, reduce_to_base
-from dynid.regression.channels import torque_channels
-from dynid.regression.independence import orthonormal_basis
+from dynid.regression.channels import orthonormal_basis, torque_channels
 from dynid.regression.row_filter import FilteredRows, RowFilter
 from dynid.regression.row_source import RowSource
 from dynid.signals.reversal_history import with_memory

@@ -40,8 +40,8 @@ from dynid.errors import InputError
 from dynid.estimation.result import Estimate, Origin, Outcome
 from dynid.model.parameters import Parameters
 from dynid.regression.base import BaseReduction
+from dynid.regression.channels import ZERO_COLUMN, independent_columns, triangle_of
 from dynid.regression.factor import Regression, large, triangle_of_blocks
-from dynid.regression.independence import ZERO_COLUMN, independent_columns, triangle_of
 
 _KEPT_TRIANGLES = 4
 

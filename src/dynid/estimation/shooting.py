@@ -17,7 +17,7 @@ import scipy.linalg
 import scipy.optimize
 
 from dynid.arrays import Array, BoolArray
-from dynid.regression.independence import triangle_of
+from dynid.regression.channels import triangle_of
 
 SHARES = (1.0, 0.5, 0.25, 0.1, 0.03)
 """Parts of a step that are tried until the sum of squares falls."""

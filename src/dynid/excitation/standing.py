@@ -22,9 +22,9 @@ from dynid.model.inertia import mass_com_inertia
 from dynid.model.poses import rotation_from_quaternion
 from dynid.model.robot import Robot
 from dynid.regression.base import reduce_to_base
+from dynid.regression.channels import triangle_of
 from dynid.regression.factor import factorise
 from dynid.regression.floating_rows import Contacts, FloatingRows, Foot, base_states
-from dynid.regression.independence import triangle_of
 from dynid.signals.base_motion import BaseMotion
 from dynid.signals.samples import Samples
 

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from dynid.engine import Engine, Tell, engine_from, silent
-from dynid.estimation.friction.estimates import estimate_under_load
+from dynid.estimation.estimate import estimate_under_load
 from dynid.estimation.friction.fit import widen_covariance
 from dynid.estimation.friction.selection import FrictionChoice
 from dynid.estimation.result import Estimate, Method

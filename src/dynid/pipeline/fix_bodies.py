@@ -14,7 +14,7 @@ from typing import Any
 
 from dynid.engine import Tell, silent
 from dynid.errors import InputError
-from dynid.estimation.friction.estimates import friction_alone
+from dynid.estimation.estimate import friction_alone
 from dynid.io.logs.paths import log_paths
 from dynid.model.effects.friction_models import friction_effects
 from dynid.model.friction import with_friction

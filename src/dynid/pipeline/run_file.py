@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.constraints.table import with_meshes_seen_from
+from dynid.estimation.constraints.bounds import with_meshes_seen_from
 from dynid.files import read_limited, toml_table
 from dynid.io.logs.log_file import UrlPath, is_url, log_path
 from dynid.model.coupling import split_table

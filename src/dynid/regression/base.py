@@ -28,8 +28,7 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.files import check_memory
 from dynid.model.parameters import Parameters
 from dynid.model.robot import Robot
-from dynid.regression.channels import Channel
-from dynid.regression.independence import independent_columns
+from dynid.regression.channels import Channel, independent_columns
 from dynid.regression.row_source import RowSource
 
 NEGLIGIBLE = 3e-4

@@ -18,8 +18,7 @@ from dynid.errors import InputError, NoRowsError
 from dynid.model.parameters import Parameters
 from dynid.model.robot import Robot
 from dynid.regression.base import BaseReduction
-from dynid.regression.channels import Channel
-from dynid.regression.independence import triangle_of
+from dynid.regression.channels import Channel, triangle_of
 from dynid.regression.row_filter import FilteredRows, RowFilter
 from dynid.regression.row_source import BLOCK_LIMIT, Cells, RowSource, as_logs, matrix_rows
 from dynid.regression.torque_rows import TorqueRows, Weights

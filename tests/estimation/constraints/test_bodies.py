@@ -19,8 +19,8 @@ from dynid.estimation.constraints.bodies import (
     SymmetricLink,
     TotalMass,
 )
+from dynid.estimation.constraints.bounds import KINDS, constraints_from_table
 from dynid.estimation.constraints.shapes import DensityInBox, DensityInEllipsoid, mesh_vertices
-from dynid.estimation.constraints.table import KINDS, constraints_from_table
 from dynid.estimation.methods.registry import METHODS, method_named, methods_that_take
 from messages import facts
 from uniform_bodies import phi_of_cuboid, phi_of_points

@@ -9,7 +9,7 @@ from scipy.optimize import least_squares
 from dynid.dynamics.inverse_dynamics import inverse_dynamics, transmitted_load, with_transmitted_load
 from dynid.dynamics.regressors import torque_regressor
 from dynid.errors import InputError, UnknownNameError
-from dynid.estimation.friction.estimates import estimate_under_load, friction_alone
+from dynid.estimation.estimate import estimate_under_load, friction_alone
 from dynid.estimation.friction.fit import fit_friction, fit_model, fit_residual_friction
 from dynid.estimation.friction.model import FrictionModel
 from dynid.estimation.friction.rows import FrictionData

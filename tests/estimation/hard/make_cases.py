@@ -18,7 +18,7 @@ import numpy as np  # noqa: E402
 from constraint_tables import table_from_constraints  # noqa: E402
 from dynid.estimation.consistency.correction import closest_feasible  # noqa: E402
 from dynid.estimation.consistency.feasibility import feasibility  # noqa: E402
-from dynid.estimation.constraints.table import constraints_from_table  # noqa: E402
+from dynid.estimation.constraints.bounds import constraints_from_table  # noqa: E402
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares  # noqa: E402
 from dynid.model.effects.dry_friction import Coulomb  # noqa: E402
 from dynid.model.effects.linear import Viscous  # noqa: E402

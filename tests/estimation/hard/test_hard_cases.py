@@ -21,7 +21,7 @@ from dynid.estimation.consistency.correction import closest_feasible
 from dynid.estimation.consistency.feasibility import feasibility
 from dynid.estimation.consistency.fit_problem import solve_whitened
 from dynid.estimation.constraints.base import Layout
-from dynid.estimation.constraints.table import constraints_from_table
+from dynid.estimation.constraints.bounds import constraints_from_table
 from dynid.estimation.linear import parameter_scale
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.sdp import FeasibleSDP

@@ -21,8 +21,8 @@ from dynid.model.effects.dry_friction import Coulomb
 from dynid.model.effects.linear import Armature, Offset, Viscous
 from dynid.model.parameters import Parameters
 from dynid.regression.base import BaseReduction, reduce_to_base
+from dynid.regression.channels import independent_columns
 from dynid.regression.factor import build_regression, matrix_regression
-from dynid.regression.independence import independent_columns
 from dynid.signals.samples import Samples
 from messages import facts
 from noisy_logs import exact_log, locked, noisy_log, short_arm

@@ -14,8 +14,8 @@ from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.estimation.methods.recursive import MotionNoise, RecursiveLeastSquares
 from dynid.estimation.result import Estimate
 from dynid.regression.base import reduce_to_base
+from dynid.regression.channels import independent_columns
 from dynid.regression.factor import factorise
-from dynid.regression.independence import independent_columns
 from dynid.regression.polynomial_rows import OnlinePolynomialRows, PolynomialRows
 from dynid.regression.row_source import Chunk
 from dynid.signals.polynomial_kernels import PolynomialApproximation

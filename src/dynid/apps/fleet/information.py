@@ -32,8 +32,7 @@ from dynid.estimation.result import Estimate
 from dynid.model.parameters import INERTIAL_SYMBOLS, INERTIAL_UNITS
 from dynid.model.robot import Robot
 from dynid.regression.base import BaseReduction
-from dynid.regression.channels import Channel
-from dynid.regression.independence import independent_columns
+from dynid.regression.channels import Channel, independent_columns
 
 SEEN = 1e-8
 """Relative information below which a direction counts as not shown."""

@@ -179,7 +179,7 @@ def _violated(robot: Robot, constraints: Path | None) -> list[str]:
     if constraints is None:
         return []
     from dynid.estimation.consistency.consistent_set import violated_constraints
-    from dynid.estimation.constraints.table import constraints_from_table
+    from dynid.estimation.constraints.bounds import constraints_from_table
 
     return list(violated_constraints(robot, constraints_from_table(constraints_table(constraints))))
 
@@ -192,7 +192,7 @@ def _check_base(
     json: bool,
 ) -> None:
     """Feasibility of base values, and the nearest feasible ones."""
-    from dynid.estimation.constraints.table import constraints_from_table
+    from dynid.estimation.constraints.bounds import constraints_from_table
     from dynid.pipeline.base_check import check_base, read_base_values
 
     condition, margin, constraints, effects = asked
@@ -269,7 +269,7 @@ def repair(
 
     Example: [bold]dynid repair arm.urdf -o arm_repaired.urdf[/bold]
     """
-    from dynid.estimation.constraints.table import constraints_from_table
+    from dynid.estimation.constraints.bounds import constraints_from_table
     from dynid.pipeline.export import repair_model
 
     result, notes = repair_model(model, output, constraints_from_table(constraints_table(constraints)))

@@ -34,7 +34,7 @@ from dynid.arrays import Array, IntArray
 from dynid.estimation.consistency.block_program import BlockProgram, arrow_blocks, link_blocks
 from dynid.estimation.consistency.consistent_set import ConsistentSet, LinearRows, unit_body
 from dynid.model.inertia import phi_from_pseudo_inertia
-from dynid.regression.independence import triangle_of
+from dynid.regression.channels import triangle_of
 
 SEEN = 1e-11
 """Relative size below which a combination of parameters counts as without effect."""

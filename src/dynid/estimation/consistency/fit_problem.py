@@ -42,8 +42,8 @@ from dynid.estimation.linear import LinearProblem, OffsetPreference, with_prior
 from dynid.estimation.result import Estimate, Outcome
 from dynid.estimation.uncertainty import CovarianceKind, uncertainty
 from dynid.model.inertia import PSEUDO_BASIS, consistency, is_consistent, phi_from_pseudo_inertia, pseudo_inertia
+from dynid.regression.channels import triangle_of
 from dynid.regression.factor import Regression
-from dynid.regression.independence import triangle_of
 
 PriorKind: TypeAlias = Literal["none", "euclidean", "scaled", "entropic", "auto"]
 PULL = 1e-4

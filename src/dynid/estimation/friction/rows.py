@@ -25,9 +25,8 @@ from dynid.model.friction import without_searched
 from dynid.model.parameters import Parameters
 from dynid.model.robot import Robot
 from dynid.regression.base import BaseReduction, reduce_to_base
-from dynid.regression.channels import torque_channels
+from dynid.regression.channels import orthonormal_basis, torque_channels
 from dynid.regression.decimation import Decimation
-from dynid.regression.independence import orthonormal_basis
 from dynid.regression.row_filter import RowFilter
 from dynid.regression.row_source import Chunk, RowSource
 from dynid.regression.torque_rows import TorqueRows

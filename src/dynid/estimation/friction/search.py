@@ -19,7 +19,7 @@ import numpy as np
 import scipy.linalg
 
 from dynid.arrays import Array, BoolArray, IntArray
-from dynid.regression.independence import SPANNED, orthonormal_basis
+from dynid.regression.channels import SPANNED, orthonormal_basis
 
 BROKEN = 1e-9
 """Part of the size of a row's terms by which it may be negative: round-off."""

@@ -45,8 +45,8 @@ from dynid.estimation.result import Estimate, Outcome
 from dynid.estimation.uncertainty import CovarianceKind, channel_noise, check_kind, uncertainty
 from dynid.model.parameters import Parameters
 from dynid.regression.base import BaseReduction
+from dynid.regression.channels import triangle_of
 from dynid.regression.factor import Regression
-from dynid.regression.independence import triangle_of
 
 
 @dataclass(frozen=True)

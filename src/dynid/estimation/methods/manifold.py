@@ -21,7 +21,6 @@ reached quadratically.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -49,7 +48,6 @@ PrincipalForm: TypeAlias = tuple[Array, Array, Array, Array]
 """Scaled masses, centres, axes and second moments of all links above the margin."""
 
 
-@dataclass(frozen=True)
 class Manifold(ConsistentDescent):
     """The consistent parameters that fit best, by Newton steps on the manifold of bodies; every iterate is consistent.
 
@@ -206,7 +204,6 @@ def _factor_slopes(theta: Array, U: Array) -> Array:
     return dU
 
 
-@dataclass(frozen=True)
 class LogCholesky(ConsistentDescent):
     """The consistent parameters that fit best, by Newton steps on log-Cholesky parameters.
 

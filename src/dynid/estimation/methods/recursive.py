@@ -37,9 +37,8 @@ from dynid.estimation.uncertainty import CovarianceKind, check_kind, uncertainty
 from dynid.model.parameters import Parameters
 from dynid.model.robot import Robot
 from dynid.regression.base import BaseReduction
-from dynid.regression.channels import Channel, torque_channels
+from dynid.regression.channels import Channel, torque_channels, triangle_of
 from dynid.regression.factor import Factor, Regression
-from dynid.regression.independence import triangle_of
 from dynid.regression.row_source import Chunk
 from dynid.regression.torque_rows import ChosenTorqueRows, typical_torque_rows
 from dynid.signals.samples import Samples, SampleStream

@@ -22,9 +22,8 @@ from numpy.typing import ArrayLike
 from dynid.engine import Engine, Progress, Tell, Threads, engine_from, silent
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.constraints.base import Constraint
-from dynid.estimation.constraints.bounds import Bounds, read_bounds
+from dynid.estimation.constraints.bounds import Bounds, conditions_from_tables, constraints_from_table, read_bounds
 from dynid.estimation.constraints.conditions import Condition, Violation, as_conditions
-from dynid.estimation.constraints.table import conditions_from_tables, constraints_from_table
 from dynid.estimation.linear import DATA_TOLERANCE, LinearProblem
 from dynid.estimation.methods.annealing import anneal
 from dynid.estimation.methods.retrieval_search import (

@@ -35,8 +35,8 @@ from dynid.estimation.consistency.fit_problem import (
     solve_whitened,
 )
 from dynid.estimation.constraints.base import Constraint
+from dynid.estimation.constraints.bounds import constraints_from_table
 from dynid.estimation.constraints.shapes import DensityInBox, DensityInEllipsoid, boxes_of
-from dynid.estimation.constraints.table import constraints_from_table
 from dynid.estimation.linear import DATA_TOLERANCE, LinearProblem, offsets_within_noise
 from dynid.estimation.methods.registry import options_given
 from dynid.estimation.result import Estimate, Outcome

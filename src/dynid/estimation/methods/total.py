@@ -23,8 +23,8 @@ from dynid.estimation.linear import DATA_TOLERANCE, LinearProblem
 from dynid.estimation.result import Estimate
 from dynid.model.parameters import Parameters
 from dynid.regression.base import BaseReduction
+from dynid.regression.channels import triangle_of
 from dynid.regression.factor import Regression
-from dynid.regression.independence import triangle_of
 
 NEARLY_SINGULAR = 0.9
 """Ratio of the smallest singular values with and without torque above which the solution is hardly defined."""

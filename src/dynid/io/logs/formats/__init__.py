@@ -13,11 +13,10 @@ from typing import Any
 
 from dynid.errors import InputError, UnknownNameError
 from dynid.files import foreign_errors
-from dynid.io.logs.formats.arrays import Hdf5Format, NpzFormat, table_of_arrays
+from dynid.io.logs.formats.arrays import Hdf5Format, NpzFormat, TorchFormat, table_of_arrays
 from dynid.io.logs.formats.bag import BagFormat
 from dynid.io.logs.formats.csv import CsvFormat, SageFormat
 from dynid.io.logs.formats.parquet import ParquetFormat
-from dynid.io.logs.formats.torch_archive import TorchFormat
 from dynid.io.logs.log_file import LogFile, MemoryLog, UrlPath, local_copy
 from dynid.io.logs.table import Format, OpenOptions, Table, array_table, checked_arrays
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.regression import independence
-from dynid.regression.independence import independent_columns, orthonormal_basis
+from dynid.regression import channels
+from dynid.regression.channels import independent_columns, orthonormal_basis
 
 
 def columns(n):
@@ -157,11 +157,11 @@ def wide_case(seed=5, rows=400, free=130, mixed=80):
 
 def test_many_columns_are_decided_by_their_products_as_one_by_one(monkeypatch):
     W, kept = wide_case()
-    monkeypatch.setattr(independence, "_by_columns", None)
+    monkeypatch.setattr(channels, "_by_columns", None)
     found = independent_columns(W, columns(W.shape[1]))
     assert found.kept.tolist() == kept
     monkeypatch.undo()
-    monkeypatch.setattr(independence, "MANY", 10_000)
+    monkeypatch.setattr(channels, "MANY", 10_000)
     slow = independent_columns(W, columns(W.shape[1]))
     assert slow.kept.tolist() == kept
     np.testing.assert_allclose(found.K, slow.K, rtol=1e-9, atol=1e-12 * np.abs(slow.K).max())
@@ -179,7 +179,7 @@ def test_what_products_leave_in_doubt_is_decided_by_the_columns(apart, tolerance
     W[:, 100] += apart * np.linalg.norm(W[:, 100]) / np.sqrt(len(W)) * np.random.default_rng(6).normal(size=len(W))
     found = independent_columns(W, columns(W.shape[1]), tolerance)
     assert (100 in found.kept) == independent
-    one_by_one = independence._by_columns(W / np.linalg.norm(W, axis=0), columns(W.shape[1]), tolerance, np.ones(W.shape[1]))
+    one_by_one = channels._by_columns(W / np.linalg.norm(W, axis=0), columns(W.shape[1]), tolerance, np.ones(W.shape[1]))
     assert found.kept.tolist() == one_by_one[0]
 
 

@@ -11,7 +11,7 @@ from constraint_tables import table_from_constraints
 from dynid.errors import InputError
 from dynid.estimation.constraints.base import FixedValues, PositiveEffects
 from dynid.estimation.constraints.bodies import CentreOfMassInBox, MassBounds, TotalMass
-from dynid.estimation.constraints.table import constraints_from_table, read_constraints_table
+from dynid.estimation.constraints.bounds import constraints_from_table, read_constraints_table
 
 
 def test_table_of_a_run_file():

@@ -9,10 +9,9 @@ import pytest
 
 from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.constraints.base import Layout
+from dynid.estimation.constraints.bounds import conditions_from_tables
 from dynid.estimation.constraints.conditions import Reader
-from dynid.estimation.constraints.expression import condition_from_text
-from dynid.estimation.constraints.formula import ALLOWED, MOST_CHARACTERS, MOST_LEVELS
-from dynid.estimation.constraints.table import conditions_from_tables
+from dynid.estimation.constraints.formula import ALLOWED, MOST_CHARACTERS, MOST_LEVELS, condition_from_text
 from dynid.estimation.methods.retrieval import PenaltyRetrieval
 from dynid.model.inertia import mass_com_inertia
 from dynid.regression.base import reduce_to_base

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.dynamics.inverse_dynamics import with_transmitted_load
-from dynid.estimation.friction.estimates import LOAD_ROUNDS, estimate_under_load
+from dynid.estimation.estimate import LOAD_ROUNDS, estimate_under_load
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
 from dynid.io.demo import demo_robot, demo_samples
 from dynid.model.effects.dry_friction import LoadCoulomb
