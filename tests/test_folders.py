@@ -422,3 +422,25 @@ def test_without_a_working_folder_or_an_exchange_files_are_moved(tmp_path: Path,
         monkeypatch.undo()
         assert content(place) == NEW
         assert place.stat().st_ino == inode
+
+
+def test_a_lock_names_its_owner_alone(tmp_path: Path) -> None:
+    (tmp_path / ".run.lock").write_text("9" * 30 + "\n")  # of a writer that was killed
+    with only_writer(tmp_path / "run"):
+        assert (tmp_path / ".run.lock").read_text() == f"{os.getpid()}\n"
+
+
+def test_a_lock_whose_name_was_taken_away_is_taken_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = tmp_path / ".run.lock"
+    taken, flock = [], folders.fcntl.flock
+
+    def last_owner_leaves(file: int, how: int) -> None:
+        flock(file, how)
+        if not taken:
+            lock.unlink()  # just before, the writer before us removed its file
+        taken.append(file)
+
+    monkeypatch.setattr(folders.fcntl, "flock", last_owner_leaves)
+    with only_writer(tmp_path / "run"):
+        assert lock.is_file()
+    assert len(taken) == 2

@@ -434,3 +434,56 @@ def test_just_so_many_connections_may_wait(listener: Listener, monkeypatch: pyte
     assert silent[0].recv(1) == b""
     for connection in silent:
         connection.close()
+
+
+def test_a_sender_that_was_silent_is_not_the_one_that_makes_room(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "MOST_CONNECTIONS", 3)
+    backlog = Backlog()
+    listener.start(backlog, 0, None)
+    with connected(listener, b"first\n") as sender:
+        assert taken(backlog) == [b"first"]
+        later = [connected(listener) for _ in range(8)]  # all of them were heard after the sender
+        assert later[0].recv(1) == b""  # there was no room for it
+        sender.sendall(b"second\n")
+        assert taken(backlog) == [b"second"]
+    for connection in later:
+        connection.close()
+
+
+def test_just_so_many_senders_may_wait_for_their_turn(listener: Listener, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "MOST_CONNECTIONS", 2)
+    backlog = Backlog()
+    listener.start(backlog, 0, None)
+    with connected(listener, b"sender\n"):
+        assert taken(backlog) == [b"sender"]
+        waiting = []
+        for text in (b"a\n", b"b\n", b"c\n"):
+            waiting.append(connected(listener, text))
+            time.sleep(0.2)  # heard one after the other
+        assert waiting[2].recv(1) == b""
+    assert [taken(backlog), waiting[0].close(), taken(backlog)] == [[b"a"], None, [b"b"]]
+    waiting[1].close()
+    waiting[2].close()
+
+
+def test_a_reader_keeps_no_program_alive(listener: Listener) -> None:
+    listener.start(Backlog(), 0, None)
+    readers = [thread for thread in threading.enumerate() if thread.name == "reader"]
+    assert readers
+    assert all(thread.daemon for thread in readers)
+
+
+def test_a_file_without_messages_has_no_first_line(tmp_path: Path) -> None:
+    writer_of = pytest.importorskip("mcap.writer").Writer
+    with (tmp_path / "log.mcap").open("wb") as file:
+        writer_of(file).start()  # the writer goes on later
+    source = source_of(
+        f"mcap:{tmp_path}/log.mcap", sys.stdin.buffer, topic=None, follow=True, once=False, allow_remote=False
+    )
+    found: list[str | None] = []
+    thread = threading.Thread(target=lambda: found.append(source.first_line()), daemon=True)
+    thread.start()
+    thread.join(5.0)
+    assert found == [None]
