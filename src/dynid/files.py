@@ -143,7 +143,7 @@ def json_value(text: str | bytes, what: str) -> Any:
 
 
 def yaml_value(text: str | bytes, what: str) -> Any:
-    """A YAML value whose numbers are within limits; a part that stands in many places is looked at once."""
+    """A YAML value whose names are text and whose numbers are within limits; a part that stands in many places is looked at once."""
     import yaml
 
     try:
@@ -157,7 +157,11 @@ def yaml_value(text: str | bytes, what: str) -> Any:
             continue
         if isinstance(one, dict | list):
             seen.add(id(one))
-            waiting += [*one, *one.values()] if isinstance(one, dict) else one
+            for name in one if isinstance(one, dict) else ():
+                check_tree(name, what)
+                if not isinstance(name, str):  # YAML reads on, yes and 12 as other things than words
+                    raise InputError(f"{what} has the name {name!r}, which is no text: write it in quotes")
+            waiting += one.values() if isinstance(one, dict) else one
         else:
             check_tree(one, what)
     return value
