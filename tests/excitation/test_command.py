@@ -219,6 +219,17 @@ def test_the_tool_stays_in_its_room_by_pinocchios_kinematics(arm):
         dynid.design_excitation(robot, keep_in=(0.0, 0.0, 9.0, 1.2, 1.2, 0.8), **quick)
 
 
+@pytest.mark.parametrize(("torque", "told"), [(10.0, 1), (12.0, 0)])
+def test_torque_limits_that_nobody_filled_in_are_told(torque, told):
+    robot = demo_robot(effects="none").only(["shoulder_yaw", "shoulder_pitch", "elbow"]).with_gravity((0.0, 0.0, 0.0))
+    robot = replace(robot, joints=tuple(replace(joint, tau_max=torque) for joint in robot.joints))
+    quick = {"shape": "sinusoids", "period": 5.0, "clearance": 0.0, "ground": "none"}
+    found = dynid.design_excitation(robot, torque_uncertainty=0.0, acceleration=(0.1,), **quick)
+    assert sum("nobody filled them in" in note for note in found.warnings) == told
+    stated = dynid.design_excitation(robot, torque_uncertainty=0.0, acceleration=(0.1,), torque=(9.0,), **quick)
+    assert not any("nobody filled them in" in note for note in stated.warnings)
+
+
 UNPLAYABLE = {
     "a box around the base": (("--box", "0,0,0.4,1,1,1"), facts("--box", "100 %")),
     "a start pose in collision": (("--home", "0,1.4"), facts("--home", "clearance", "ground")),
@@ -226,6 +237,7 @@ UNPLAYABLE = {
     "drives that hold nothing": (("--torque", "0.01"), facts("torque", "lift_joint")),
     "a speed of nothing": (("--velocity", "0"), facts("velocity", "0", "positive")),
     "a joint without limits": ((), facts("position limit", "lift_joint", "--position")),
+    "a speed that no robot reaches": ((), facts("velocity limits", "1000", "pan_joint", "--velocity")),
 }
 
 
@@ -237,6 +249,8 @@ def test_what_no_motion_fits_is_one_sentence_for_every_shape(tmp_path, shape, wh
     if what == "a joint without limits":
         at = urdf.index("<limit", urdf.index('name="lift_joint"'))
         urdf = urdf[:at] + urdf[urdf.index("</joint>", at) :]
+    if what == "a speed that no robot reaches":
+        urdf = re.sub(r'velocity="[^"]*"', 'velocity="1000"', urdf)
     path, out = tmp_path / "arm.urdf", tmp_path / "m.csv"
     path.write_text(urdf)
     quick = () if shape == "sinusoids" else ("--seconds", "2", "--starts", "1")

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid.dynamics.regressors import torque_regressor
 from dynid.errors import InputError
 from dynid.excitation.limits import limits_of
 from dynid.excitation.search import search_excitation
@@ -32,6 +33,17 @@ def found(robot):
     return search_excitation(
         robot, shape=SHAPE, starts=3, seed=1, rest=True, periods=2, engine="serial", limits=limits_of(robot)
     )
+
+
+def test_the_condition_of_what_is_played_counts_the_ramps(robot, found):
+    q, v, a = found.playable.evaluate(found.playable.grid(20_000))
+    Y = torque_regressor(robot, q, v, a)
+    singular = np.linalg.svd(found.base.regressor(Y.reshape(-1, Y.shape[2])), compute_uv=False)
+    assert found.played_condition_number == pytest.approx(singular[0] / singular[-1], rel=1e-3)
+    assert f"{found.played_condition_number:.4g} with its ramps" in found.in_words()
+    alone = replace(found, playable=found.trajectory)
+    assert alone.played_condition_number == alone.condition_number
+    assert "ramps" not in alone.in_words()
 
 
 class Gap:

@@ -35,6 +35,8 @@ from dynid.option_types import changed_options, options_of
 DEFAULT_PERIOD_S = 20.0
 DEFAULT_HARMONICS = 5
 DEFAULT_INTERVALS = 12
+NO_LIMIT = 100.0
+"""Velocity limit, rad/s or m/s, from which a description states none: those of 60 public ones are 60 at most, or 100 and more."""
 RANGE_FRACTION = 0.95
 """Share of each joint's range that a motion uses where it uses less than all of the other limits."""
 OBJECTS = ("shape", "criterion", "engine")
@@ -177,7 +179,7 @@ def _limits(model: Robot, settings: ExciteSettings, given: Limits | None) -> Lim
         found = replace(given, clearance=apart, notes=(*notes, *given.notes))
     if np.isinf(found.torque).all() and np.isfinite(model.limits("tau_max")).any():
         _refuse_unchecked(f"torque limits cannot be checked: robot '{model.name}' has no inertial parameters", settings)
-    return replace(found, notes=(*told, *found.notes), unchecked=told)
+    return replace(found, notes=(*told, *found.notes), unchecked=(*told, *found.unchecked))
 
 
 def _usual_limits(model: Robot, settings: ExciteSettings, apart: Clearance | None) -> Limits:
@@ -195,6 +197,12 @@ def _usual_limits(model: Robot, settings: ExciteSettings, apart: Clearance | Non
                 given[name] = _tightest(name, given.get(name), values)
     rate = np.minimum(np.asarray(given.get("acceleration", np.inf), dtype=np.float64), model.limits("ddq_max"))
     speed = np.minimum(np.asarray(given.get("velocity", np.inf), dtype=np.float64), model.limits("dq_max"))
+    stated_fast = [name for name, most in zip(model.joint_names, speed, strict=True) if NO_LIMIT <= most < np.inf]
+    if stated_fast:
+        raise InputError(
+            f"robot '{model.name}' has velocity limits of {speed.min():g} rad/s or more on {', '.join(stated_fast)}, which no robot "
+            "reaches; give those of the drives with --velocity or --robot-limits"
+        )
     lacking = ~np.isfinite(rate)
     if lacking.any() and np.isfinite(speed).all():
         arm = known_arm(model)
@@ -225,7 +233,22 @@ def _usual_limits(model: Robot, settings: ExciteSettings, apart: Clearance | Non
         tool_room=None if room is None else np.column_stack([room[0] - 0.5 * room[1], room[0] + 0.5 * room[1]]),
         clearance=apart,
     )
-    return replace(found, notes=(*found.notes, *told))
+    guessed = _placeholder(model, "torque" in given)
+    return replace(found, notes=(*found.notes, *told, *guessed), unchecked=guessed)
+
+
+def _placeholder(model: Robot, torque_given: bool) -> tuple[str, ...]:
+    """What to say of torque limits that are one power of ten for all joints, as descriptions have where nobody filled them in."""
+    most = model.limits("tau_max")
+    if torque_given or len(most) < 3 or (most != most[0]).any() or not most[0] > 0.0 or not np.log10(most[0]).is_integer():
+        return ()
+    same = " and velocity limits" if np.unique(model.limits("dq_max")).size == 1 else ""
+    return (
+        (
+            f"torque limits{same} of the description are the same for all joints ({most[0]:g} N m), as if nobody filled them in: "
+            "give those of the drives with --torque, --velocity or --robot-limits"
+        ),
+    )
 
 
 def _tightest(name: str, given: Any, values: Array) -> Array:

@@ -117,6 +117,14 @@ class Excitation:
         """Of the base regressor, in the 2-norm."""
         return condition_number(self.triangle)
 
+    @cached_property
+    def played_condition_number(self) -> float:
+        """The same of all that is played, ramps and ways included: what identification finds on a log that follows the motion."""
+        if self.playable is self.trajectory:
+            return self.condition_number
+        with one_blas_thread():
+            return condition_number(base_regressor(self.robot, self.base, self.playable))
+
     @property
     def condition_number_scaled(self) -> float:
         """Condition number after scaling every column to length one."""
@@ -139,6 +147,7 @@ class Excitation:
         return {
             "condition_number": designed[0],
             "condition_number_scaled": self.condition_number_scaled,
+            "played_condition_number": self.played_condition_number,
             "criterion": self.criterion,
             "model": "torque" if W is None else "energy",
             "seconds": self.seconds,
@@ -195,7 +204,7 @@ class Excitation:
             f"{clearance.name_of(int(k))} may touch where the robot starts {NEAR_DEG:g} deg beside the start pose"
             for k in touching
         ]
-        return (*clearance.notes, *told)
+        return (*self.limits.unchecked, *clearance.notes, *told)
 
     def _limit_use(self, name: str, margin: float, where: str, time_s: float) -> LimitUse:
         robot, limits, word = self.robot, self.limits, name.replace("_", " ")
@@ -234,6 +243,8 @@ class Excitation:
     def in_words(self) -> str:
         """The condition number and of which matrix it is."""
         torque = f"condition number {self.condition_number:.4g} of the torque model ({self.base.n_base} base parameters)"
+        if abs(self.played_condition_number / self.condition_number - 1.0) > 0.01:
+            torque += f", {self.played_condition_number:.4g} with its ramps"
         W = self.energy_rows
         if W is None:
             return torque

@@ -86,7 +86,7 @@ class Limits:
     """Share of the robot's own velocity, acceleration and torque limits that these are."""
     notes: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
-    """Why bodies are not kept apart, where they are not; among the notes too."""
+    """What these limits do not vouch for: bodies that are not kept apart, limits that nobody filled in; among the notes too."""
 
     @cached_property
     def range(self) -> Array:
