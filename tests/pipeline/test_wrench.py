@@ -183,10 +183,10 @@ def turned(log: WrenchRecording, force: np.ndarray, moment: np.ndarray) -> Wrenc
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda log: turned(log, SWAPPED, SWAPPED), ("axes", "left-handed", "--mapping", '"fy", "fx", "fz"')),
+        (lambda log: turned(log, SWAPPED, SWAPPED), ("axes", "the sign is the opposite", "--mapping", '"fy", "fx", "fz"')),
         (lambda log: turned(log, CYCLIC, CYCLIC), ("axes", "exchanged", "--mapping")),
         (lambda log: turned(log, MIRRORED, -MIRRORED), ("axes", "left-handed", '"-fz"')),
-        (lambda log: turned(log, -np.eye(3), -np.eye(3)), ("opposite sign", "--mapping")),
+        (lambda log: turned(log, -np.eye(3), -np.eye(3)), ("opposite sign", "--flip")),
         (lambda log: turned(log, np.eye(3), SWAPPED), ("moment axes", "--mapping")),
         (lambda log: turned(log, np.eye(3), 1e3 * np.eye(3)), ("N mm", "[units] moment")),
         (lambda log: turned(log, np.eye(3) / 9.80665, np.eye(3)), ("kgf", "[units] force")),

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dynid.cli.console import say, show, show_table, show_warning
+from dynid.cli.run_screen import headline
+from dynid.cli.screen import Screen
 
 if TYPE_CHECKING:
     from dynid.estimation.body import BodyEstimate
+    from dynid.finding import Verdict
     from dynid.pipeline.wrench import SensorBody
 
 
-def show_sensor(found: SensorBody) -> None:
-    """The body on a sensor by every method, and the offsets."""
-    best = found.best
-    show(f"body on the sensor, in frame '{found.frame}'; {found.filter.describe()}")
+def show_sensor(found: SensorBody, verdict: Verdict | None = None) -> None:
+    """The body on a sensor by every method, and the offsets; with a verdict what follows from it, which the screen of a run has itself."""
+    best, screen = found.best, Screen()
+    if verdict is not None:
+        screen.line(headline(verdict), verdict.grade)
+    screen.line(f"body on the sensor, in frame '{found.frame}'; {found.filter.describe()}")
     for line in body_lines(best):
-        show(line)
+        screen.line(line)
     force, moment = found.offsets[:3], found.offsets[3:]
-    show(f"offsets of the sensor: {numbers_text(force, 3)} N, {numbers_text(moment, 4)} N m")
+    screen.line(f"offsets of the sensor: {numbers_text(force, 3)} N, {numbers_text(moment, 4)} N m")
     if found.gravity is not None:
-        show(f"gravity in the base frame: {numbers_text(found.gravity, 4)} m/s^2")
-    show()
+        screen.line(f"gravity in the base frame: {numbers_text(found.gravity, 4)} m/s^2")
     rows = [
         (
             body.method,
@@ -32,15 +35,12 @@ def show_sensor(found: SensorBody) -> None:
         )
         for body in found.bodies
     ]
-    show_table(("method", "mass, kg (95 %)", "centre, mm", "inertia about it, g m^2: xx, yy, zz", "consistent"), rows)
-    for note in found.notes:
-        say(f"note: {note}")
-    for finding in found.findings:
-        text = f"{finding.what}; {finding.remedy}"
-        if finding.level == "warning":
-            show_warning(text)
-        else:
-            say(f"{finding.level}: {text}")
+    screen.table(("method", "mass, kg (95 %)", "centre, mm", "inertia about it, g m^2: xx, yy, zz", "consistent"), rows)
+    if verdict is not None:
+        screen.findings((reason.level, reason.what, reason.remedy) for reason in verdict.reasons)
+        for note in found.notes:
+            screen.remark(note)
+    screen.show()
 
 
 def numbers_text(values: Any, digits: int) -> str:

@@ -73,14 +73,11 @@ def sensor_frame(robot: Robot | None) -> str | None:
     return named[0] if len(named) == 1 else None
 
 
-def turned_frames(robot: Robot, place: Frame) -> dict[str, Array]:
-    """Rotation, in the axes of a frame, of every other frame of the description on the same body."""
+def frames_beside(robot: Robot, place: Frame) -> dict[str, Array]:
+    """4x4 poses, in a frame, of every other frame of the description on the same body."""
     others = {name: frame_named(robot, name) for name in frames_of(robot) if name != place.name}
-    return {
-        name: place.placement[:3, :3].T @ frame.placement[:3, :3]
-        for name, frame in others.items()
-        if frame.body == place.body
-    }
+    into = np.linalg.inv(place.placement)
+    return {name: into @ frame.placement for name, frame in others.items() if frame.body == place.body}
 
 
 SENSOR_NAME = re.compile(r"sensor|wrench|force|(^|_)fts?(_|$)", re.IGNORECASE)

@@ -12,7 +12,7 @@ from dynid.io.logs.columns import MissingJointsError
 from dynid.io.logs.log_file import LogFile, log_path
 from dynid.io.logs.paths import log_part
 from dynid.io.logs.read import read_recording
-from dynid.model.frames import frame_named, sensor_frame, turned_frames
+from dynid.model.frames import frame_named, frames_beside, sensor_frame
 from dynid.model.robot import Robot
 from dynid.pipeline.data import open_first, read_options
 from dynid.pipeline.options import Settings
@@ -55,8 +55,8 @@ def check_wrench(recording: WrenchRecording, robot: Robot, frame: str | None = N
     model = robot if not by_joints or recording.joint_names == robot.joint_names else robot.only(recording.joint_names)
     place = frame_named(model, frame or sensor_frame(model)) if by_joints else None
     samples, motion = SensorFilter("savgol", window, 2).samples(recording, model if by_joints else None, place)
-    turned = {} if place is None else turned_frames(model, place)
-    return DataCheck(check_sensor([samples], [motion], model.gravity if by_joints else None, turned), facts)
+    beside = {} if place is None else frames_beside(model, place)
+    return DataCheck(check_sensor([samples], [motion], model.gravity if by_joints else None, beside), facts)
 
 
 def inspect_log(

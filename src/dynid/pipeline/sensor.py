@@ -101,7 +101,8 @@ def identify_body(recordings: Sequence[WrenchRecording], robot: Robot | None, se
     note = (
         f"the sensor is taken to sit in the frame of '{found.frame}'; the description also has {', '.join(fixed)} (--frame)"
     )
-    return replace(found, notes=(note, *found.notes))
+    doubted = tuple(replace(one, level="warning") if one.code == "other_origin" else one for one in found.findings)
+    return replace(found, notes=(note, *found.notes), findings=doubted)
 
 
 def sensor_place(robot: Robot, settings: Settings) -> Frame:

@@ -22,7 +22,7 @@ from dynid.errors import InputError, UnknownNameError
 from dynid.estimation.body import METHODS, BodyEstimate, estimate_body, finite, known_mass
 from dynid.estimation.constraints.base import Constraint
 from dynid.finding import Finding, Verdict
-from dynid.model.frames import Frame, LinkMotion, frame_named, turned_frames
+from dynid.model.frames import Frame, LinkMotion, frame_named, frames_beside
 from dynid.model.parameters import INERTIAL_SYMBOLS, Column, Parameters
 from dynid.model.robot import Robot
 from dynid.pipeline.wrench_filter import SensorFilter, chosen_sensor_filter, sensor_filter
@@ -209,8 +209,8 @@ def identify_sensor_body(
     alone = turning < STILL_RAD_S if static is None else static
     rows_of = partial(WrenchRows, offsets=offsets, drift=drift, static=alone)
     gravity = None if robot is None else robot.gravity
-    turned = {} if robot is None or place is None else turned_frames(robot, place)
-    findings = _checked(samples, motions, gravity, turned)
+    beside = {} if robot is None or place is None else frames_beside(robot, place)
+    findings = _checked(samples, motions, gravity, beside)
     notes = [note for one in samples for note in one.notes]
     if tilt:
         gravity, samples, tilted = levelled(samples, motions, robot, place, rows_of)
@@ -248,12 +248,12 @@ def _checked(
     samples: Sequence[WrenchSamples],
     motions: Sequence[LinkMotion | None],
     gravity: Array | None,
-    turned: Mapping[str, Array],
+    beside: Mapping[str, Array],
 ) -> tuple[Finding, ...]:
     """The findings on logs; one that no body can be estimated with is refused."""
     from dynid.validation.sensor_check import check_sensor  # runs of joint torque do not need it
 
-    findings = check_sensor(samples, motions, gravity, turned)
+    findings = check_sensor(samples, motions, gravity, beside)
     for finding in findings:
         if finding.level == "error":
             raise InputError(f"{finding.what}; {finding.remedy}")
@@ -403,7 +403,7 @@ UNEXPLAINED, HOPELESS = 0.05, 0.5
 def judge_body(body: SensorBody, error: float, data: str) -> Verdict:
     """Whether the body can be used, and why not."""
     best = body.best
-    reasons = [Finding("error" if one.code in FATAL else "warning", one.what, one.remedy) for one in body.findings]
+    reasons = [replace(one, level="error") if one.code in FATAL else one for one in body.findings]
     if not best.feasible:
         reasons.append(Finding("error", f"{best.method} found a body that cannot exist", "use --method sdp"))
     if error > UNEXPLAINED:

@@ -1,26 +1,28 @@
-"""What is wrong with the log of a force/torque sensor: axes, units, gravity, each one sentence.
+"""What is wrong with the log of a force/torque sensor: axes, sign, frame, units, gravity, each one sentence.
 
 Whatever the axes and units of the sensor are, a rigid body on it gives
 
     f = A b + B alpha + D (w w^T) + o,        n = H b + ...,        b = a - R^T g,
 
-linear with unknown matrices. For a sensor whose frame, axes and units are those stated, ``A = m 1`` and ``H = S(h)`` is
-skew-symmetric, and ``B = -S(h)`` shows the same first moment as ``H``. What differs tells what is wrong: ``A`` near another signed
-permutation means exchanged or mirrored axes, the ratio of the two first moments a unit, and ``A`` that is zero for gravity alone a
-sensor that was compensated.
+linear with unknown matrices; what this leaves is the noise. Then the rigid body itself is fitted under every *reading* of the columns:
+24 right-handed axes and the frames of the description, with either sign of the whole and of the moments. The stated reading stands where
+none fits better; where another fits as well, the motion does not tell, and that is said. Units show in the ratio of the two first
+moments that ``H = S(h)`` and ``B = -S(h)`` have, a compensated sensor in ``A`` that is zero for gravity alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations, product
 
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.finding import Finding
+from dynid.dynamics.regressors import proper_body_regressor
+from dynid.finding import Finding, Level
 from dynid.model.frames import LinkMotion
+from dynid.model.poses import rpy_from_rotation
 from dynid.signals.samples import WrenchSamples
 
 KGF = 9.80665
@@ -29,8 +31,10 @@ FAR_M = 20.0
 UNLIKELY_M = 1.0
 LEAST_WEIGHT_N = 0.2
 """A body lighter than this cannot be told from the noise of a sensor."""
-_SAME_AXES = 0.1
-"""Largest difference of rotations between axes that are taken for the same."""
+AS_GOOD = 16.0
+"""Two readings whose squared errors, in units of the noise, differ by less fit a log equally well: four standard deviations."""
+_LOWEST_TURN = np.cos(np.deg2rad(10.0))
+"""Cosine of the angle from which on axes are turned by an angle of their own, not by that of the nearest reading."""
 _LETTERS = "xyz"
 _SIGNED = tuple(
     np.array(
@@ -39,6 +43,8 @@ _SIGNED = tuple(
     for order in permutations(range(3))
     for signs in product((1.0, -1.0), repeat=3)
 )
+_TURNS = tuple(P for P in _SIGNED if np.linalg.det(P) > 0.0)
+"""The 24 right-handed axes along x, y, z."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +53,8 @@ class _Fit:
 
     matrices: dict[str, Array]
     sigma: dict[str, Array]
+    noise: float
+    """Of a row, that which repeats included."""
 
     def size(self, name: str) -> float:
         return float(np.linalg.norm(self.matrices[name]))
@@ -60,7 +68,7 @@ def check_sensor(
     samples: Sequence[WrenchSamples],
     motions: Sequence[LinkMotion | None] = (),
     gravity: Array | None = None,
-    turned: Mapping[str, Array] | None = None,
+    frames: Mapping[str, Array] | None = None,
 ) -> tuple[Finding, ...]:
     """Findings on the logs of one sensor with one body, the gravest first.
 
@@ -68,7 +76,7 @@ def check_sensor(
         samples: with the motion of the sensor.
         motions: motion from joints, which tells gravity from acceleration.
         gravity: in the base frame.
-        turned: rotation of other frames on the same body in that of the sensor, by name: the axes may be those of one of them.
+        frames: 4x4 poses of other frames on the same body in that of the sensor, by name: the wrench may be that of one of them.
     """
     b = np.concatenate([one.proper.linear for one in samples])
     turns = np.concatenate([one.proper.angular for one in samples])
@@ -82,12 +90,14 @@ def check_sensor(
         found = _compensated(place, fall, b - fall, rest, wrench)
         if found:
             return found
-    if not _three_directions(b):
-        return ()
     force, moment = (_fit({"b": b, **rest}, part) for part in (wrench[:, :3], wrench[:, 3:]))
-    if force.size("b") * KGF < LEAST_WEIGHT_N or not force.known("b"):
-        return ()
-    return _axes(place, force, moment, turned or {}) or _units(place, force, moment)
+    rows = _Rows(proper_body_regressor(b, w, turns), wrench, np.repeat([force.noise, moment.noise], 3))
+    turn = _turn(force) if _three_directions(b) else None
+    found = _misread(place, rows, moment, frames or {}, turn)
+    light = force.size("b") * KGF < LEAST_WEIGHT_N or not force.known("b")
+    if turn is None or light or any(one.level == "error" for one in found):
+        return found
+    return (*_units(place, force, moment), *found)
 
 
 def _fall(motions: Sequence[LinkMotion | None], gravity: Array | None) -> Array | None:
@@ -120,7 +130,8 @@ def _fit(groups: dict[str, Array], y: Array) -> _Fit:
     sigma[used] = np.linalg.norm(inverse, axis=1)[:, None] * noise / scale[used, None]
     ends = np.cumsum([0, *(group.shape[1] for group in groups.values())])
     parts = {name: slice(ends[k], ends[k + 1]) for k, name in enumerate(groups)}
-    return _Fit({n: values[p].T for n, p in parts.items()}, {n: sigma[p].T for n, p in parts.items()})
+    spread = max(float(np.sqrt(np.mean(noise**2))), 1e-9 * float(np.abs(y).max()))
+    return _Fit({n: values[p].T for n, p in parts.items()}, {n: sigma[p].T for n, p in parts.items()}, spread)
 
 
 def _compensated(place: str, fall: Array, kinematic: Array, rest: dict[str, Array], wrench: Array) -> tuple[Finding, ...]:
@@ -142,27 +153,105 @@ def _compensated(place: str, fall: Array, kinematic: Array, rest: dict[str, Arra
     )
 
 
-def _axes(place: str, force: _Fit, moment: _Fit, turned: Mapping[str, Array]) -> tuple[Finding, ...]:
-    """Forces along other axes than stated, or moments about others than the forces."""
-    A = force.matrices["b"]
-    U, lengths, Vt = np.linalg.svd(A)
-    if lengths[-1] < 0.5 * lengths[0]:
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """Force and moment as ``sign`` times those in axes ``turn`` at ``origin``, both in the frame that was stated.
+
+    ``force_stated = sign turn force``, ``moment_stated = sign moments turn moment + origin x force_stated``.
+    """
+
+    turn: Array
+    origin: Array
+    frame: str = ""
+    moments: float = 1.0
+    """-1 for a left-handed frame, whose moments turn the other way round."""
+    sign: float = 1.0
+    error: float = np.inf
+    """Sum of squares in units of the noise."""
+    mass: float = 0.0
+    """In standard deviations."""
+
+    @property
+    def stated(self) -> bool:
+        return not self.frame and self.moments > 0.0 and np.array_equal(self.turn, np.eye(3))
+
+    @property
+    def columns(self) -> Array:
+        """``P`` of ``force = P force_stated``."""
+        return self.sign * self.turn.T
+
+
+class _Rows:
+    """The rigid body under every reading of one log, ``wrench = T^-1 Y phi`` offsets leave with the means."""
+
+    def __init__(self, Y: Array, wrench: Array, noise: Array) -> None:
+        W, y = Y - Y.mean(axis=0), (wrench - wrench.mean(axis=0)) / noise
+        self.noise, self.n = noise, y.size
+        self.squares = (y**2).sum(axis=0)
+        self.products = np.einsum("nip,nj->ijp", W, y, optimize=True)
+        flat = W.reshape(len(W), -1)
+        self.gram = (flat.T @ flat).reshape(6, 10, 6, 10)
+
+    def read(self, reading: _Reading, axes: slice = slice(6)) -> _Reading:
+        """The reading with its error, its sign and the mass that it gives, by the axes asked for."""
+        x, y, z = reading.origin
+        T = np.zeros((6, 6))
+        T[:3, :3] = reading.turn
+        T[3:, 3:] = reading.moments * reading.turn
+        T[3:, :3] = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]) @ reading.turn
+        T = (np.linalg.inv(T) / self.noise[:, None])[axes]
+        gram = np.einsum("ij,ik,jpkq->pq", T, T, self.gram, optimize=True)
+        scale = np.sqrt(np.maximum(gram.diagonal(), 1e-300))
+        inverse = np.linalg.pinv(gram / np.outer(scale, scale), rcond=1e-9) / np.outer(scale, scale)
+        right = np.einsum("ji,ijp->p", T, self.products[:, axes])
+        mass = float(inverse[0] @ right) / max(float(np.sqrt(inverse[0, 0])), 1e-300)
+        error = float(self.squares[axes].sum() - right @ inverse @ right)
+        return replace(reading, error=max(error, 0.0), sign=1.0 if mass >= 0.0 else -1.0, mass=abs(mass))
+
+
+def _misread(place: str, rows: _Rows, moment: _Fit, frames: Mapping[str, Array], turn: Array | None) -> tuple[Finding, ...]:
+    """A wrench in other axes, of another sign or at another frame than stated, as far as this motion tells them apart."""
+    still = np.zeros(3)
+    stated = _Reading(np.eye(3), still)
+    others = [_Reading(pose[:3, :3], pose[:3, 3], name) for name, pose in frames.items()]
+    others += [_Reading(P, still) for P in _TURNS if not np.array_equal(P, np.eye(3))]
+    both = [stated, *others, *(replace(one, moments=-1.0) for one in (stated, *others) if not one.frame)]
+    axes = slice(6)
+    found = [rows.read(one) for one in both]
+    if min(one.error for one in found) > 4.0 * rows.n:  # no rigid body under any of them: forces alone
+        axes = slice(3)
+        found = [rows.read(one, axes) for one in both]
+    least = min(one.error for one in found)
+    best = next(one for one in found if one.error <= least + AS_GOOD)
+    if best.mass**2 < AS_GOOD:
         return ()
-    P = _nearest(U @ Vt)
-    if not np.array_equal(P, np.eye(3)):
-        return (_axes_finding(place, P, "force", _moment_axes(moment, P), turned),)
-    S = _moment_axes(moment, P)
-    if S is not None and not np.array_equal(S, np.eye(3)):
-        return (_axes_finding(place, S, "moment", None, {}),)
-    return ()
+    free = None if turn is None else rows.read(_Reading(turn, still), axes)
+    if free is not None and free.error < 0.25 * best.error and np.trace(free.turn.T @ best.turn) < 1.0 + 2.0 * _LOWEST_TURN:
+        return (_reading_finding(place, free, [], found[0]),)
+    alike = [one for one in found if one is not best and one.moments > 0.0 and one.error <= best.error + AS_GOOD]
+    turned = [one for one in alike if np.abs(one.turn - best.turn).max() > 1e-6]
+    if not best.stated or (best.sign < 0.0 and not turned):
+        return (_reading_finding(place, best, alike, found[0]),)
+    S = _moment_axes(moment, np.eye(3))
+    if S is not None:
+        columns = ", ".join(f'"{name}"' for name in ("fx", "fy", "fz", *_mapping("m", S)))
+        what = f"{place}: the moment axes are turned or exchanged against those of the forces: {_along('m', S)}"
+        return (Finding("error", what, f"{MAPPED}: wrench = [{columns}]", code="moment_axes", values={"axes": _names(S)}),)
+    return _alike(place, turned, [one for one in alike if one not in turned and np.abs(one.origin).max() > 1e-3])
 
 
-def _nearest(Q: Array) -> Array:
-    return max(_SIGNED, key=lambda P: float(np.trace(P.T @ Q)))
+MAPPED = "name the columns in a mapping (--mapping FILE)"
+
+
+def _turn(force: _Fit) -> Array | None:
+    """The axes that the force alone shows, whatever their sign; None where it follows no rotation."""
+    U, lengths, Vt = np.linalg.svd(force.matrices["b"])
+    Q = (U @ Vt).T
+    return None if lengths[-1] < 0.5 * lengths[0] else Q * np.sign(np.linalg.det(Q))
 
 
 def _moment_axes(moment: _Fit, P: Array) -> Array | None:
-    """The signed permutation that makes ``H`` skew-symmetric, given that of the forces; None where moments are too small to tell."""
+    """The signed permutation that makes ``H`` skew-symmetric where that of the forces does not; None where it cannot be told."""
     H = moment.matrices["b"]
     if not moment.known("b", 0.1):
         return None
@@ -171,56 +260,74 @@ def _moment_axes(moment: _Fit, P: Array) -> Array | None:
         turned = S.T @ H
         return float(np.linalg.norm(turned + turned.T) / np.linalg.norm(2.0 * turned))
 
-    if uneven(P) < 0.3:
-        return P
     best = min(_SIGNED, key=uneven)
-    return best if uneven(best) < 0.3 * uneven(P) else None
+    return best if uneven(P) >= 0.3 and uneven(best) < 0.3 * uneven(P) else None
 
 
-def _axes_finding(place: str, P: Array, what: str, moments: Array | None, frames: Mapping[str, Array]) -> Finding:
-    """``measured = P true``: which column is which axis, and the mapping that sets it right."""
-    names = [f"{'-' if (row := P[i])[j := int(np.argmax(np.abs(row)))] < 0 else ''}{_LETTERS[j]}" for i in range(3)]
-    turned = "have the opposite sign of" if np.array_equal(P, -np.eye(3)) else None
-    handed = "mirrored, a left-handed frame" if np.linalg.det(P) < 0.0 else "turned or exchanged"
-    letter = "f" if what == "force" else "m"
-    if turned:
-        sentence = (
-            f"{place}: the {what}s {turned} those that the motion asks for: the sensor reports what the body does to it"
-        )
+def _reading_finding(place: str, best: _Reading, alike: Sequence[_Reading], stated: _Reading) -> Finding:
+    """The reading that fits, and what sets it right."""
+    P, flip = best.columns, " --flip" if best.sign < 0.0 else ""
+    turned = ", and the sign is the opposite" if flip else ""
+    if best.stated:
+        what = "the forces have the opposite sign of those that the motion asks for: the sensor reports what the body does to it"
+    elif best.frame and np.abs(best.turn - np.eye(3)).max() < 1e-6:
+        what = f"the moments are about the origin of '{best.frame}', not of the frame stated{turned}"
+    elif best.frame:
+        what = f"the wrench is in the axes of '{best.frame}', not of the frame stated{turned}"
+    elif best.moments < 0.0:
+        what = f"the force axes are mirrored against the frame stated, a left-handed frame: {_along('f', P)}"
     else:
-        columns = ", ".join(f"{letter}{axis} is along {name}" for axis, name in zip(_LETTERS, names, strict=True))
-        sentence = f"{place}: the {what} axes are {handed} against the sensor frame: {columns}"
-    forces = _mapping("f", P) if what == "force" else ["fx", "fy", "fz"]
-    others = _mapping("m", P if moments is None else moments)
-    columns_now = ", ".join(f'"{name}"' for name in (*forces, *others))
-    whole = turned and what == "force" and (moments is None or np.array_equal(moments, P))
-    first = _frame_remedy(place, P, frames)
-    first += "give --flip, or " if whole else ""
-    return Finding(
-        "error",
-        sentence,
-        f"{first}name the columns in a mapping (--mapping FILE): wrench = [{columns_now}], or give the frame that the sensor has "
-        "(--frame-pose)",
-        code=f"{what}_axes",
-        values={"axes": names},
-    )
+        what = f"the force axes are turned or exchanged against the frame stated{turned}: {_along('f', P)}"
+    if _aligned(P):
+        columns = ", ".join(f'"{name}"' for name in (*_mapping("f", P), *_mapping("m", best.moments * P)))
+        remedy = f"{MAPPED}: wrench = [{columns}]"
+    else:
+        angles = ",".join(f"{round(float(angle), 3) + 0.0:g}" for angle in rpy_from_rotation(best.turn))
+        remedy = f"give --frame-pose X,Y,Z,{angles}{flip} with the place of the sensor, m"
+    if best.frame:
+        same = [best, *(one for one in alike if one.frame and one.sign == best.sign)]
+        options = " or ".join(f"--frame {one.frame}{flip}" for one in same)
+        remedy = f"give {options}; if the sensor is at the frame stated, {remedy}"
+    elif best.stated:
+        remedy = "give --flip"
+    level: Level = "error" if best.error < 0.5 * stated.error or flip else "warning"
+    values = {"axes": _names(P), "frame": best.frame or None}
+    return Finding(level, f"{place}: {what}", remedy, code="force_axes", values=values)
 
 
-def _frame_remedy(place: str, P: Array, frames: Mapping[str, Array]) -> str:
-    """The frames of the description whose axes ``measured = P true`` has; empty where there is none."""
-    fitting = [name for name, R in frames.items() if np.abs(R.T - P).max() < _SAME_AXES]
-    if not fitting:
-        return ""
-    return f"give --frame {' or --frame '.join(fitting)}, which has these axes; if the sensor is at {place}, "
+def _alike(place: str, turned: Sequence[_Reading], moved: Sequence[_Reading]) -> tuple[Finding, ...]:
+    """Readings that fit as well as the one that was stated: other axes are doubted, another origin is told."""
+    if turned:
+        axes = f"those of '{turned[0].frame}'" if turned[0].frame else _along("f", turned[0].columns)
+        sign = ", with the opposite sign" if turned[0].sign < 0.0 else ""
+        what = f"{place}: the log fits other axes of the sensor as well: {axes}{sign}"
+        return (Finding("warning", what, "turn the sensor about a second axis, and further", code="other_axes"),)
+    if moved:
+        what = f"{place}: this motion does not show where the sensor is; {', '.join(one.frame for one in moved)} would fit as well"
+        return (Finding("note", what, "check --frame, or move faster", code="other_origin"),)
+    return ()
+
+
+def _names(P: Array) -> list[str]:
+    """What each measured axis is along, of ``measured = P true``."""
+    places = np.abs(P).argmax(axis=1)
+    return [f"{'-' if P[i, j] < 0 else ''}{_LETTERS[j]}" for i, j in enumerate(places)]
+
+
+def _along(letter: str, P: Array) -> str:
+    if not _aligned(P):
+        return f"by {np.degrees(np.arccos(np.clip((abs(np.trace(P)) - 1.0) / 2.0, -1.0, 1.0))):.0f} degrees"
+    return ", ".join(f"{letter}{axis} is along {name}" for axis, name in zip(_LETTERS, _names(P), strict=True))
+
+
+def _aligned(P: Array) -> bool:
+    """Whether every axis is along x, y or z."""
+    return bool(np.abs(np.abs(P).max(axis=1) - 1.0).max() < 1e-6)
 
 
 def _mapping(letter: str, P: Array) -> list[str]:
     """Columns for x, y, z of the true frame: ``true = P^T measured``."""
-    found = []
-    for j in range(3):
-        i = int(np.argmax(np.abs(P[:, j])))
-        found.append(f"{'-' if P[i, j] < 0 else ''}{letter}{_LETTERS[i]}")
-    return found
+    return [f"{name[:-1]}{letter}{name[-1]}" for name in _names(P.T)]
 
 
 def _units(place: str, force: _Fit, moment: _Fit) -> tuple[Finding, ...]:

@@ -171,6 +171,7 @@ def _on_sensor(
     logs: list[str], robot: Path | None, settings: PayloadSettings, vendor_of: VendorOf, page: Path | None, json: bool
 ) -> None:
     from dynid.apps.payload.sources import online_sensor_payload, sensor_payload
+    from dynid.pipeline.wrench import judge_body
 
     if settings.online:
         _show_online(online_sensor_payload(logs, robot, settings), json)
@@ -181,10 +182,11 @@ def _on_sensor(
         from dynid.pipeline.sections.body import report_sensor
 
         report_sensor(found, page)
+    verdict = judge_body(found, found.relative_error, "the log's own")
     if json:
-        show_json(found.as_dict() | {"vendor": None if vendor is None else vendor.as_dict()})
+        show_json(found.as_dict() | {"vendor": None if vendor is None else vendor.as_dict(), "verdict": verdict.as_dict()})
     else:
-        show_sensor(found)
+        show_sensor(found, verdict)
         _show_vendor(vendor)
 
 
