@@ -48,6 +48,22 @@ def test_a_step_is_found_at_its_day_and_a_second_one_too() -> None:
     assert second.difference == pytest.approx(-12.0, abs=2.0)
 
 
+def test_small_steps_are_added_up() -> None:
+    """Two steps of which none is large are as much as one: what was on the first days is the measure."""
+    rng = np.random.default_rng(3)
+    others = null_fleet(rng, 10, 24)
+    values = 100.0 + 1.5 * rng.normal(size=24)
+    values[8:] += 15.0
+    values[16:] += 15.0
+    first, second = changes_of([*others, series(values)], 0.01)["R"]
+    assert (first.since_first, first.total) == (first.relative, first.difference)
+    assert second.relative == pytest.approx(15.0 / 115.0, abs=0.02)
+    assert second.since_first == pytest.approx(0.30, abs=0.02)
+    assert "since the first days" not in first.sentence()
+    assert "+12 % on 2026-01-17, +3" in second.sentence()
+    assert "% since the first days (fv1 from" in second.sentence()
+
+
 def test_excess_variance_is_that_of_normal_numbers() -> None:
     rng = np.random.default_rng(2)
     v = rng.uniform(0.5, 2.0, size=20_000)

@@ -100,7 +100,7 @@ def test_an_engine_identifies_the_same_robots(shop: Shop) -> None:
     settings = replace(shop.store.run.settings, method="wls")
     of_one = partial(on_robot, partial(_identify_robot, settings=settings), shop.store.folder, RowQuery())
     work = pickle.loads(pickle.dumps(of_one))  # noqa: S301
-    found = pickle.loads(pickle.dumps(work(one.robots[0].id)))  # noqa: S301
+    found, _ = pickle.loads(pickle.dumps(work(one.robots[0].id)))  # noqa: S301
     np.testing.assert_array_equal(found.run.estimate.base_values, one.robots[0].run.estimate.base_values)
     assert work("nobody") is None
     with pytest.raises(InputError, match="has no robot 'nobody'"):

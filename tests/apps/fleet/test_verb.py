@@ -116,6 +116,9 @@ def test_fleet_exits_with_1_where_a_change_is_too_large(shop: Shop, tmp_path: Pa
     grown = ("fleet", shop.store.folder, "--where", "robot=R003", "--where", "robot!=A and robot!=B", "-o", page)
     assert dynid(*grown, "--max-change", "0.2").returncode == 1
     assert dynid(*grown, "--max-change", "0.9").returncode == 0
+    judged = json.loads(dynid(*grown, "--json").stdout)["robots"]
+    again = json.loads(dynid("store", "identify", *grown[1:-2], "--method", "wls", "--json").stdout)["robots"]
+    assert [one["changes"] for one in again] == [one["changes"] for one in judged]  # one question, one answer
     shown = dynid(*grown).stdout.splitlines()
     assert shown[0].startswith("2 of 8 robots changed")
     assert len(shown) <= 25

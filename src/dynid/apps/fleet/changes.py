@@ -86,6 +86,10 @@ class Change:
     """Of a slow change, which begins after ``day``: the day with which it ended; None for a step."""
     lasting: bool = False
     """Whether a slow change reaches the last day."""
+    first: float = 0.0
+    """The value on the robot's first days, before any change."""
+    total: float = 0.0
+    """What it changed by since then, this change included."""
 
     @property
     def difference(self) -> float:
@@ -94,9 +98,17 @@ class Change:
     @property
     def relative(self) -> float:
         """The difference relative to the value before; of an offset or a load, which may be zero before, to the joint's torque."""
+        return self._relative(self.difference, self.before)
+
+    @property
+    def since_first(self) -> float:
+        """The same since the first days: what several changes add up to."""
+        return self._relative(self.total, self.first)
+
+    def _relative(self, difference: float, before: float) -> float:
         if self.kind != "friction":
-            return self.share
-        return abs(self.difference) / max(abs(self.before), 1.96 * self.sigma)
+            return self.share * abs(difference / self.difference)
+        return abs(difference) / max(abs(before), 1.96 * self.sigma)
 
     @property
     def when(self) -> str:
@@ -117,13 +129,19 @@ class Change:
             verb = "carries more" if self.difference > 0.0 else "carries less"
             return f"{self.robot} {self.joint}: its link {verb} {self.when}: {self.parameter} by {size} ({certain})"
         what = _WORDS.get(symbol, self.kind)
+        together = np.sign(self.total) * 100.0 * self.since_first
+        added = (
+            f", {together:+.0f} % since the first days"
+            if self.kind == "friction" and self.total not in (0.0, self.difference)
+            else ""
+        )
         by = (
             f"{np.sign(self.difference) * 100.0 * self.relative:+.0f} %"
             if self.kind == "friction"
             else f"{self.difference:+.3g} {self.unit}"
         )
         return (
-            f"{self.robot} {self.joint}: {what} {by} {self.when} ({name} from {part * self.before:.4g} to {part * self.after:.4g} "
+            f"{self.robot} {self.joint}: {what} {by} {self.when}{added} ({name} from {part * self.before:.4g} to {part * self.after:.4g} "
             f"{self.unit}, by {size} or {100.0 * self.share:.1f} % of the joint's torque; {certain})"
         )
 
@@ -133,6 +151,7 @@ class Change:
             "day": self.day.isoformat(),
             "until": None if self.until is None else self.until.isoformat(),
             "relative": self.relative,
+            "since_first": self.since_first,
             "difference": self.difference,
             "text": self.sentence(),
         }
@@ -156,8 +175,8 @@ def excess_variance(squares: Array, variances: Array) -> float:
     return max(float(np.median(squares / MEDIAN_CHI2 - variances)), 0.0) if len(squares) else 0.0
 
 
-def changes_of(all_followed: Sequence[Followed], rate: float = ALARM_RATE) -> dict[str, tuple[Change, ...]]:
-    """Changes of every robot that has enough days; robots that have not are left out."""
+def changes_of(all_followed: Sequence[Followed], rate: float = 0.5 * ALARM_RATE) -> dict[str, tuple[Change, ...]]:
+    """Changes of every robot that has enough days; robots that have not are left out. Half of the alarms of a look are for outliers."""
     enough = [one for one in all_followed if len(one.days) >= LEAST_DAYS]
     if not enough:
         return {}
@@ -191,7 +210,9 @@ def _changes_of_value(one: Followed, p: int, weight: Array, thresholds: tuple[fl
         before, after = (float(np.average(values[a:b], weights=weight[a:b])) for a, b in ((start, place), (place, stop)))
         sigma = float(np.sqrt(1.0 / weight[start:place].sum() + 1.0 / weight[place:stop].sum()))
         found.append(_change(one, p, (before, after, sigma), threshold, place))
-    return found
+    found.sort(key=lambda change: change.day)
+    totals = np.cumsum([change.difference for change in found])
+    return [replace(change, first=found[0].before, total=float(sum_)) for change, sum_ in zip(found, totals, strict=True)]
 
 
 def _places(values: Array, weight: Array, threshold: float) -> list[int]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.apps.fleet.changes import Change, changes_of
-from dynid.apps.fleet.information import Monitored, Reducer, by_day, errors_of, follow, noise_of, with_stored_noise
+from dynid.apps.fleet.information import Followed, Monitored, Reducer, by_day, errors_of, follow, noise_of, with_stored_noise
 from dynid.apps.fleet.row_query import RobotRows, RowQuery, map_robots
 from dynid.apps.fleet.store import Store, open_store
 from dynid.engine import Serial, Tell, engine_from, one_blas_thread, silent
@@ -139,12 +139,15 @@ def identify_store(
         )  # else each worker makes its own
         work = partial(_identify_robot, settings=options, method=method)
         found = map_robots(work, opened, query, engine, tell)
-    return StoreIdentification(opened, tuple(found), time.perf_counter() - started)
+        changes = changes_of([followed for _, followed in found])  # by all robots, as 'dynid fleet' has it
+    robots_found = tuple(replace(robot, changes=changes.get(robot.id)) for robot, _ in found)
+    return StoreIdentification(opened, robots_found, time.perf_counter() - started)
 
 
 def _identify_robot(
     store: Store, name: str, entries: RobotRows, settings: Settings, method: Method | None = None
-) -> StoredRobot:
+) -> tuple[StoredRobot, Followed]:
+    """One robot, and its days."""
     own, base = store.run, store.base
     regression = store.merged(entries)
     result = estimate(regression, base, method or method_of(settings, own.robot))
@@ -172,5 +175,4 @@ def _identify_robot(
         comparisons=(),
         notes=estimate_warnings(result, own.robot, None, verdict),
     )
-    followed = follow(name, by_day(each), Monitored.of(own.robot, base))
-    return StoredRobot(name, run, days, held_out, changes_of([followed]).get(name))
+    return StoredRobot(name, run, days, held_out, None), follow(name, by_day(each), Monitored.of(own.robot, base))

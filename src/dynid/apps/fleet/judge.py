@@ -207,8 +207,8 @@ class Fleet:
 
     @property
     def largest_change(self) -> float:
-        """Largest relative change of a value (:attr:`Change.relative`); zero without one."""
-        return max((one.relative for one in self.changes), default=0.0)
+        """Largest relative change of a value, by itself or since the robot's first days; zero without one."""
+        return max((max(one.relative, one.since_first) for one in self.changes), default=0.0)
 
     def summary(self) -> dict[str, Any]:
         """What scripts rely on, under fixed names."""

@@ -385,8 +385,8 @@ MaxChange: TypeAlias = Annotated[
     typer.Option(
         "--max-change",
         metavar="SHARE",
-        help="Exit with 1 if some value changed by more than this share of itself, such as 0.2; 0: at any change. Of an offset or a "
-        "load: of the joint's torque.",
+        help="Exit with 1 if some value changed by more than this share of itself, in one change or since the robot's first days, such "
+        "as 0.2; 0: at any change. Of an offset or a load: of the joint's torque.",
         show_default=False,
     ),
 ]
