@@ -23,7 +23,7 @@ from dynid.pipeline.sensor import (
     sensor_robot,
 )
 from dynid.pipeline.wrench_filter import SensorFilter
-from sensor_logs import sensor_log, write_log, write_shoulder
+from sensor_logs import NOISE, sensor_log, write_log, write_shoulder
 
 
 @pytest.mark.parametrize(
@@ -73,6 +73,10 @@ def test_a_link_named_as_a_sensor_is_its_frame(tmp_path: Path) -> None:
     assert identify_body([log], read_robot(robot), Settings()).frame == "ft_sensor"
     assert not any(one.level == "error" for one in inspect_any(write_log(log, tmp_path / "log.csv"), robot)[1])
     robot.write_text(robot.read_text().replace("ft_sensor", "adapter"))
-    found = identify_body([log], read_robot(robot), Settings())
+    with pytest.raises(InputError, match=r"about the origin of 'adapter', not of the frame stated; give --frame adapter$"):
+        identify_body([log], read_robot(robot), Settings())
+    slow = sensor_log(10.0, duration_s=30.0, noise=5.0 * NOISE)  # does not show where the sensor is
+    found = identify_body([slow], read_robot(robot), Settings())
     assert found.frame == "link3"
     assert "the description also has adapter (--frame)" in found.notes[0]
+    assert [(one.level, one.code) for one in found.findings] == [("warning", "other_origin")]

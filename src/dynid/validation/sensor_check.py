@@ -287,7 +287,9 @@ def _reading_finding(place: str, best: _Reading, alike: Sequence[_Reading], stat
     if best.frame:
         same = [best, *(one for one in alike if one.frame and one.sign == best.sign)]
         options = " or ".join(f"--frame {one.frame}{flip}" for one in same)
-        remedy = f"give {options}; if the sensor is at the frame stated, {remedy}"
+        remedy = f"give {options}" + (
+            "" if np.abs(P - np.eye(3)).max() < 1e-6 else f"; if the sensor is at the frame stated, {remedy}"
+        )
     elif best.stated:
         remedy = "give --flip"
     level: Level = "error" if best.error < 0.5 * stated.error or flip else "warning"
