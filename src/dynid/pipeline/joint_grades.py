@@ -125,14 +125,16 @@ def _judged_rows(run: IdentificationResult, judged: PredictionError) -> _Judged:
     logs = run.data.known if run.data.unseen is None else run.data.unseen
     sensor = sensor_noise([one.torque for one in logs.windows if one.torque is not None])
     noise, floor = row_noise(run.rows, run.model, logs, run.filter, sensor)
-    torque, uncertain = measured_rms(judged), _uncertainty(run, sensor, _covariance_by_noise(run))
+    known = np.full_like(floor, np.inf) if run.identification is None else run.identification.rmse
+    real = np.minimum(known / np.where(floor > 0.0, floor, np.inf), 1.0)  # fast motion looks like noise, and is explained
+    torque, uncertain = measured_rms(judged), _uncertainty(run, real * sensor, _covariance_by_noise(run))
     if judged.rmse[:6].any() and not torque[:6].any():  # nothing pushes the base: legs and trunk push each other
         torque[:6] = trunk_wrench(run.model, logs.windows[0])
     parts = [slice(0, 3), slice(3, 6)] if judged.rmse[:6].any() else []
     groups = [*parts, *(slice(d, d + 1) for d in run.robot.driven)]
     values = (
         np.array([np.sqrt(np.square(one[group]).mean()) for group in groups])
-        for one in (judged.rmse, torque, noise, floor, uncertain)
+        for one in (judged.rmse, torque, real * noise, real * floor, uncertain)
     )
     return _Judged((*BASE[: len(parts)], *(joint.name for joint in run.robot.driven_joints)), *values)
 

@@ -108,7 +108,9 @@ def velocity_lag(recording: Recording, bands: float = _SMOOTH) -> Lag:
     v = interpolate(part.time, part.velocity, grid)
     fraction = smoothing_fraction(part, dt, bands)
     derived = np.gradient(filter_window(q, 4, fraction, True, True), dt, axis=0)
-    return lag_between(filter_window(v, 4, fraction, True, True), derived, dt)
+    v = filter_window(v, 4, fraction, True, True)
+    v[1:-1] = (v[:-2] + 4.0 * v[1:-1] + v[2:]) / 6.0  # a difference is the mean velocity of two steps, not that between them
+    return lag_between(v, derived, dt)
 
 
 def is_difference(recording: Recording) -> bool:
