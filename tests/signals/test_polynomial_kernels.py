@@ -13,7 +13,7 @@ from numpy.polynomial import Polynomial
 from scipy import integrate, special
 
 from dynid.errors import InputError
-from dynid.signals.polynomial_kernels import PolynomialApproximation, gauss_jacobi, jacobi_basis, null_frequency
+from dynid.signals.polynomial_kernels import NULL_GAIN, PolynomialApproximation, gauss_jacobi, jacobi_basis, null_frequency
 from messages import facts
 
 PAPER = PolynomialApproximation()
@@ -255,39 +255,39 @@ def test_frequency_response_by_quadrature_and_of_a_derivative() -> None:
 
 def test_null_by_the_window_is_a_zero_of_a_bessel_function() -> None:
     settings = PolynomialApproximation(order=0, alpha=3.0, beta=3.0)
-    found = null_frequency(settings, 50.0, adjust="window")
-    assert found.exact
-    assert found.settings.alpha == 3.0
-    x = np.pi * 50.0 * found.settings.window_s
+    found, gain = null_frequency(settings, 50.0, adjust="window")
+    assert gain < NULL_GAIN
+    assert found.alpha == 3.0
+    x = np.pi * 50.0 * found.window_s
     assert special.jv(3.5, x) == pytest.approx(0.0, abs=1e-12)
     # The next windows up and down with a zero are further away than this one.
-    assert abs(found.settings.window_s - settings.window_s) < 0.5 / 50.0
+    assert abs(found.window_s - settings.window_s) < 0.5 / 50.0
     symmetric = PolynomialApproximation(order=2, alpha=3.0, beta=3.0, delay_zero=1)
-    assert null_frequency(symmetric, 120.0, adjust="window").exact
+    assert null_frequency(symmetric, 120.0, adjust="window")[1] < NULL_GAIN
 
 
 def test_null_by_the_exponents() -> None:
-    found = null_frequency(PAPER, 50.0)
-    assert found.exact
-    assert found.settings.window_s == PAPER.window_s
-    assert min(found.settings.alpha, found.settings.beta) > 1
+    found, gain = null_frequency(PAPER, 50.0)
+    assert gain < NULL_GAIN
+    assert found.window_s == PAPER.window_s
+    assert min(found.alpha, found.beta) > 1
     for k in (0, 1):
-        response = found.settings.kernel(k).frequency_response(50.0)
+        response = found.kernel(k).frequency_response(50.0)
         assert abs(response) < 1e-9 * (2 * np.pi * 50.0) ** k
     # It is a notch, not a filter that suppresses everything.
-    assert abs(found.settings.kernel().frequency_response(40.0)) > 0.05
-    same = null_frequency(PolynomialApproximation(order=0), 50.0)
-    assert same.exact
-    assert same.settings.alpha == same.settings.beta
+    assert abs(found.kernel().frequency_response(40.0)) > 0.05
+    same, gain = null_frequency(PolynomialApproximation(order=0), 50.0)
+    assert gain < NULL_GAIN
+    assert same.alpha == same.beta
 
 
 def test_an_asymmetric_kernel_has_a_notch_but_no_null_by_the_window() -> None:
-    found = null_frequency(PAPER, 50.0, adjust="window")
-    assert not found.exact
-    assert 1e-3 < found.gain < 0.05
+    found, gain = null_frequency(PAPER, 50.0, adjust="window")
+    assert gain > NULL_GAIN
+    assert 1e-3 < gain < 0.05
     for factor in (0.99, 1.01):
-        shifted = found.settings.with_window(factor * found.settings.window_s)
-        assert abs(shifted.kernel().frequency_response(50.0)) > found.gain
+        shifted = found.with_window(factor * found.window_s)
+        assert abs(shifted.kernel().frequency_response(50.0)) > gain
 
 
 def test_a_window_shorter_than_the_period_is_refused_a_null() -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -136,7 +137,19 @@ def _rows(name: str, values: ArrayLike) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class SpatialAcceleration:
+class _Acceleration:
+    """Linear and angular acceleration of a body in its own frame."""
+
+    what: ClassVar[str]
+    linear: Array
+    angular: Array
+
+    def __post_init__(self) -> None:
+        for name in ("linear", "angular"):
+            object.__setattr__(self, name, _rows(f"{name} part of the {self.what} acceleration", getattr(self, name)))
+
+
+class SpatialAcceleration(_Acceleration):
     """Rates of the twist's components in the body's frame, less gravity: what Pinocchio's ``bodyRegressor`` takes.
 
     Args:
@@ -150,12 +163,7 @@ class SpatialAcceleration:
         [0.0, 0.0, 9.81]
     """
 
-    linear: Array
-    angular: Array
-
-    def __post_init__(self) -> None:
-        for name in ("linear", "angular"):
-            object.__setattr__(self, name, _rows(f"{name} part of the spatial acceleration", getattr(self, name)))
+    what = "spatial"
 
     def proper(self, twist: ArrayLike) -> ProperAcceleration:
         """The proper acceleration: ``w x v`` is added."""
@@ -163,8 +171,7 @@ class SpatialAcceleration:
         return ProperAcceleration(self.linear + np.cross(v[..., 3:], v[..., :3]), self.angular)
 
 
-@dataclass(frozen=True, eq=False)
-class ProperAcceleration:
+class ProperAcceleration(_Acceleration):
     """What an accelerometer at the origin of the body's frame reads, ``a - g``, and the angular acceleration.
 
     Args:
@@ -178,12 +185,7 @@ class ProperAcceleration:
         [0.0, -2.0, 9.81]
     """
 
-    linear: Array
-    angular: Array
-
-    def __post_init__(self) -> None:
-        for name in ("linear", "angular"):
-            object.__setattr__(self, name, _rows(f"{name} part of the proper acceleration", getattr(self, name)))
+    what = "proper"
 
     def spatial(self, twist: ArrayLike) -> SpatialAcceleration:
         """The spatial acceleration: ``w x v`` is subtracted."""

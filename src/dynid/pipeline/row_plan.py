@@ -243,7 +243,7 @@ def approximation(settings: Settings, window_s: float | None = None) -> Polynomi
         beta=settings.beta,
         requested_delay_s=settings.window_delay,
     )
-    return kernels if settings.null_hz is None else null_frequency(kernels, settings.null_hz).settings
+    return kernels if settings.null_hz is None else null_frequency(kernels, settings.null_hz)[0]
 
 
 def _intervals(text: str) -> tuple[float | None, tuple[float, ...] | None]:

@@ -334,26 +334,12 @@ class PolynomialApproximation:
             raise InputError(f"index of a coefficient is {index}, expected 0 to N* = {self.product_order}")
 
 
-@dataclass(frozen=True)
-class FrequencyNull:
-    """Settings that suppress a frequency, and ``gain``, ``|G|`` there."""
-
-    settings: PolynomialApproximation
-    frequency_hz: float
-    gain: float
-
-    @property
-    def exact(self) -> bool:
-        """Whether the gain is zero but for rounding."""
-        return self.gain < NULL_GAIN
-
-
 def null_frequency(
     settings: PolynomialApproximation,
     frequency_hz: float,
     adjust: Literal["exponents", "window"] = "exponents",
     derivative: int = 1,
-) -> FrequencyNull:
+) -> tuple[PolynomialApproximation, float]:
     """Settings near given ones with ``G(f) = 0`` at one frequency, for ``g`` and each of its derivatives.
 
     Args:
@@ -363,14 +349,17 @@ def null_frequency(
             the window, and so the attenuation elsewhere, hardly changes. ``window`` changes ``T`` alone. That is enough when the
             kernel is symmetric (alpha = beta and the polynomial evaluated in the middle of the window, such as N = 0), where
             ``G(f) ~ J_{alpha + 1/2}(pi f T) / (pi f T)^(alpha + 1/2)`` for N = 0 has real zeros; for other kernels it gives the
-            deepest notch that exists, and ``gain`` of the result is its depth.
+            deepest notch that exists, and the gain is its depth.
         derivative: highest derivative for which the zero must hold.
+
+    Returns:
+        the settings, and ``|G|`` at the frequency, below :data:`NULL_GAIN` where it is zero but for rounding.
 
     Examples:
         >>> import dynid
         >>> from dynid.signals.polynomial_kernels import PolynomialApproximation, null_frequency
-        >>> found = null_frequency(PolynomialApproximation(window_s=0.05), frequency_hz=50.0)
-        >>> bool(found.gain < 1e-6)
+        >>> settings, gain = null_frequency(PolynomialApproximation(window_s=0.05), frequency_hz=50.0)
+        >>> bool(gain < 1e-6)
         True
     """
     check_positive("frequency to suppress", frequency_hz, "hertz")
@@ -381,7 +370,7 @@ def null_frequency(
     else:
         raise InputError(f"unknown way to suppress a frequency '{adjust}'; available: exponents, window")
     gain = float(np.abs(found.kernel().frequency_response(frequency_hz)))
-    return FrequencyNull(found, frequency_hz, gain)
+    return found, gain
 
 
 def _is_symmetric(settings: PolynomialApproximation) -> bool:

@@ -162,11 +162,13 @@ def test_parts_that_have_ended_are_not_evaluated_again():
         cost[~asked], gradient[~asked] = np.nan, np.nan  # may be anything
         return cost, gradient, (2.0 * slope**2)[:, None, None]
 
-    found = search(model, 2, np.array([0.5, 0.5]), np.full(2, -5.0), np.full(2, 5.0), tolerance=1e-12)
-    np.testing.assert_allclose(found.place, [1.0, 16.0 ** (1 / 3)], atol=1e-4)
-    assert found.converged
+    place, evaluations, converged = search(
+        model, 2, np.array([0.5, 0.5]), np.full(2, -5.0), np.full(2, 5.0), tolerance=1e-12
+    )
+    np.testing.assert_allclose(place, [1.0, 16.0 ** (1 / 3)], atol=1e-4)
+    assert converged
     counts = np.sum(asked_for, axis=0)
-    assert counts[0] < counts[1] == found.evaluations
+    assert counts[0] < counts[1] == evaluations
 
 
 def test_search_stays_within_its_bounds():
@@ -175,12 +177,14 @@ def test_search_stays_within_its_bounds():
         J = np.array([[1.0, 0.0], [-20.0 * x[0], 10.0]])
         return np.array([0.5 * float(r @ r)]), J.T @ r, (J.T @ J)[None]
 
-    free = search(model, 1, np.array([0.5, 0.5]), np.full(2, -20.0), np.full(2, 20.0), tolerance=1e-14, most=200)
-    np.testing.assert_allclose(free.place, [3.0, 9.0], atol=1e-5)
-    bound = search(model, 1, np.array([0.5, 0.5]), np.full(2, -2.0), np.full(2, 2.0), tolerance=1e-14, most=200)
-    assert bound.converged
-    assert (bound.place <= 2.0).all()
-    np.testing.assert_allclose(bound.place[1], 2.0)
+    free, *_ = search(model, 1, np.array([0.5, 0.5]), np.full(2, -20.0), np.full(2, 20.0), tolerance=1e-14, most=200)
+    np.testing.assert_allclose(free, [3.0, 9.0], atol=1e-5)
+    bound, _, converged = search(
+        model, 1, np.array([0.5, 0.5]), np.full(2, -2.0), np.full(2, 2.0), tolerance=1e-14, most=200
+    )
+    assert converged
+    assert (bound <= 2.0).all()
+    np.testing.assert_allclose(bound[1], 2.0)
 
 
 def test_a_guess_of_the_rows_that_hold_changes_nothing() -> None:
@@ -200,6 +204,6 @@ def test_a_number_that_only_rounding_shows_stays_where_it_is() -> None:
         left = place[0] - 3.0
         return np.array([left**2]), np.array([2.0 * left, 1e-13]), np.array([[[2.0, 0.0], [0.0, 1e-25]]])
 
-    found = search(parts, 1, np.array([0.0, 0.5]), np.full(2, -9.0), np.full(2, 9.0))
-    assert found.converged
-    np.testing.assert_allclose(found.place, [3.0, 0.5], atol=1e-3)
+    place, _, converged = search(parts, 1, np.array([0.0, 0.5]), np.full(2, -9.0), np.full(2, 9.0))
+    assert converged
+    np.testing.assert_allclose(place, [3.0, 0.5], atol=1e-3)

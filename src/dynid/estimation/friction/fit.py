@@ -286,10 +286,10 @@ def fit_model(
     theta, loads = np.concatenate(places) if places else model.start, first_loads(model, weights)
     evaluations, done, converged = 0, 0, False
     for done in range(1, rounds + 1):
-        found = model.search(theta, loads, weights, coarse=True)
-        evaluations += found.evaluations
-        moved = float(np.abs(found.place - theta).max(initial=0.0))
-        theta = found.place
+        place, count, settled = model.search(theta, loads, weights, coarse=True)
+        evaluations += count
+        moved = float(np.abs(place - theta).max(initial=0.0))
+        theta = place
         columns = model.columns(theta, loads, changes=done == rounds)  # only those of the last round are needed further
         solution = model.solve(columns, weights, model.passive_rows(theta, loads))
         new_weights = joint_weights(residual_norms(solution, weights), data.measured) if weighted else weights
@@ -299,7 +299,7 @@ def fit_model(
             new_loads = data.rigid_torque(model.parameters(solution))
             size = max(float(np.linalg.norm(np.concatenate(loads))), 1e-300)
             change = max(change, float(np.linalg.norm(np.concatenate(new_loads) - np.concatenate(loads))) / size)
-        converged = found.converged and (moved < 0.05 or done == 1) and change < SETTLED
+        converged = settled and (moved < 0.05 or done == 1) and change < SETTLED
         if converged:
             break
         weights, loads = new_weights, new_loads
@@ -315,12 +315,10 @@ def finished(fitted: FrictionFit) -> FrictionFit:
     model = fitted.model
     if not len(fitted.theta) or not model.searched_twice:
         return fitted
-    found = model.search(fitted.theta, fitted.loads, fitted.weights)
-    columns = model.columns(found.place, fitted.loads)
-    solution = model.solve(columns, fitted.weights, model.passive_rows(found.place, fitted.loads))
-    return replace(
-        fitted, theta=found.place, columns=columns, solution=solution, evaluations=fitted.evaluations + found.evaluations
-    )
+    theta, count, _ = model.search(fitted.theta, fitted.loads, fitted.weights)
+    columns = model.columns(theta, fitted.loads)
+    solution = model.solve(columns, fitted.weights, model.passive_rows(theta, fitted.loads))
+    return replace(fitted, theta=theta, columns=columns, solution=solution, evaluations=fitted.evaluations + count)
 
 
 def fit_nonlinear_friction(

@@ -384,7 +384,7 @@ class FrictionModel:
     ) -> Search:
         """The inner numbers that fit best; ``coarse`` ends where all samples would tell more than a further step."""
         if not len(start):
-            return Search(start, 0, True)
+            return start, 0, True
 
         def at(theta: Array, asked: BoolArray) -> tuple[Array, Array, Array]:
             if self.apart:

@@ -12,7 +12,6 @@ The few nonlinear parameters are found by damped Gauss-Newton within bounds.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -108,13 +107,8 @@ LARGEST_STEP = 1.5
 """Of any number in one step; numbers are mostly logarithms."""
 
 
-@dataclass(frozen=True, eq=False)
-class Search:
-    """Where a search ended."""
-
-    place: Array
-    evaluations: int
-    converged: bool
+Search: TypeAlias = tuple[Array, int, bool]
+"""The place where a search ended, evaluations, and whether it settled there."""
 
 
 Parts: TypeAlias = Callable[[Array, BoolArray], tuple[Array, Array, Array]]
@@ -174,7 +168,7 @@ def search(
             else:
                 damping[d] = max(5.0 * damping[d], FELT)
                 busy[d] = not (damping[d] > 1e6 or moved < settle)
-    return Search(place, evaluations, not busy.any())
+    return place, evaluations, not busy.any()
 
 
 def _step(gradient: Array, hessian: Array, free: BoolArray, damping: float) -> Array:

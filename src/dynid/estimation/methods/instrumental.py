@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import scipy.linalg
@@ -121,7 +121,7 @@ class InstrumentalVariables:
             outcome=None if settled or notes else Outcome.NOT_CONVERGED,
             notes=notes,
             details={
-                "moments": moments.of_data,
+                "moments": moments[0],
                 "degrees_of_freedom": freedom,
                 "weights": weights.tolist(),
                 "tracking_error": [
@@ -268,12 +268,8 @@ def _on_clock(motion: Samples, time: Array) -> Samples:
 # Moments ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Moments:
-    """``Z^T [W tau]`` and ``Z^T Z`` over base parameters, joints weighted."""
-
-    of_data: Array
-    of_instruments: Array
+_Moments: TypeAlias = tuple[Array, Array]
+"""``Z^T [W tau]`` and ``Z^T Z`` over base parameters, joints weighted."""
 
 
 def _paired(log: _Log, motion: Samples) -> Iterator[tuple[list[Array], list[Array]]]:
@@ -297,15 +293,15 @@ def _moments(problem: LinearProblem, logs: list[_Log], simulated: list[Samples],
         square = weights[j] ** 2
         of_data += square * expand.T @ np.hstack([data[j][:, :-1] @ expand, data[j][:, -1:]])
         of_instruments += square * expand.T @ own[j] @ expand
-    return _Moments(of_data, of_instruments)
+    return of_data, of_instruments
 
 
 def _square(problem: LinearProblem, moments: _Moments) -> tuple[Array, Array, Array]:
     """``Z^T W`` over the seen parameters in unit columns, with the scales of its rows and columns."""
-    mask = problem.seen.mask
-    rows = 1.0 / np.sqrt(np.diag(moments.of_instruments)[mask])
+    mask, (of_data, of_instruments) = problem.seen.mask, moments
+    rows = 1.0 / np.sqrt(np.diag(of_instruments)[mask])
     columns = 1.0 / np.linalg.norm(np.vstack(problem.channels)[:, :-1][:, mask], axis=0)
-    S = rows[:, None] * moments.of_data[:, :-1][np.ix_(mask, mask)] * columns
+    S = rows[:, None] * of_data[:, :-1][np.ix_(mask, mask)] * columns
     condition = float(np.linalg.cond(S)) if np.isfinite(S).all() else np.inf
     if condition > WORST_CONDITION:
         raise InputError(
@@ -316,10 +312,10 @@ def _square(problem: LinearProblem, moments: _Moments) -> tuple[Array, Array, Ar
 
 
 def _solve(problem: LinearProblem, moments: _Moments) -> Array:
-    mask = problem.seen.mask
+    mask, of_data = problem.seen.mask, moments[0]
     S, rows, columns = _square(problem, moments)
     beta = problem.held.copy()
-    right = moments.of_data[mask, -1] - moments.of_data[np.ix_(mask, ~mask)] @ beta[~mask] if mask.any() else np.zeros(0)
+    right = of_data[mask, -1] - of_data[np.ix_(mask, ~mask)] @ beta[~mask] if mask.any() else np.zeros(0)
     beta[mask] = columns * np.linalg.solve(S, rows * right)
     return beta
 
@@ -331,7 +327,7 @@ def _covariance(
     mask = problem.seen.mask
     coefficients = channel_coefficients(problem.regression, problem.base, beta)
     S, rows, columns = _square(problem, moments)
-    own = rows[:, None] * moments.of_instruments[np.ix_(mask, mask)] * rows
+    own = rows[:, None] * moments[1][np.ix_(mask, mask)] * rows
     triangle = np.linalg.cholesky(own).T  # whitens the instruments in unit rows
     whiten = rows[:, None] * scipy.linalg.solve_triangular(triangle, np.eye(len(own)))
     left = columns[:, None] * np.linalg.solve(S, triangle.T)

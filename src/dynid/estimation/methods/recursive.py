@@ -18,7 +18,7 @@ sample.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -41,7 +41,7 @@ from dynid.regression.channels import Channel, torque_channels, triangle_of
 from dynid.regression.factor import Factor, Regression
 from dynid.regression.row_source import Chunk
 from dynid.regression.torque_rows import ChosenTorqueRows, typical_torque_rows
-from dynid.signals.samples import Samples, SampleStream
+from dynid.signals.samples import MappedSamples, Samples
 
 Form: TypeAlias = Literal["repaired", "literal"]
 
@@ -149,7 +149,7 @@ class RecursiveLeastSquares:
                         f"motion noise is measured on samples of motion, and {source.kind} rows are not made from them"
                     )
                 noise = _Disturbance(self.motion_noise, source.robot)
-                disturbed = source.with_samples([_DisturbedSamples(noise, one) for one in source.samples])
+                disturbed = source.with_samples([MappedSamples(one, noise.disturbed) for one in source.samples])
                 for own, other in zip(source.passes(), disturbed.passes(), strict=True):
                     power += _power_of_change(online.choose_columns(own.blocks), online.choose_columns(other.blocks))
             online.noise_power = power
@@ -357,17 +357,6 @@ class _Disturbance:
             velocity=samples.velocity + self._spread[1] * noise[1],
             acceleration=samples.acceleration + self._spread[2] * noise[2],
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _DisturbedSamples:
-    """Samples, or a stream of them, under a disturbance."""
-
-    noise: _Disturbance
-    samples: Samples | SampleStream
-
-    def __iter__(self) -> Iterator[Samples]:
-        return (self.noise.disturbed(piece) for piece in self.samples)
 
 
 def _power_of_change(rows: Array, disturbed: Array) -> Array:

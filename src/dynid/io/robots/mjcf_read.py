@@ -15,7 +15,6 @@ loops of a robot on a floating base.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,24 +38,16 @@ _IGNORED = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class CompiledRobot:
-    """A robot with MuJoCo's model of its file."""
-
-    robot: Robot
-    model: Any
-    """Without looks; bodies that MuJoCo refuses have stand-ins for their inertias."""
-    refused: frozenset[str]
-    """Bodies whose inertia MuJoCo does not compile as it is stated."""
-
-
 def robot_from_mjcf(description: Description) -> Robot:
     """The robot of an MJCF file that was read, with no effects."""
-    return compiled_robot(description).robot
+    return compiled_robot(description)[0]
 
 
-def compiled_robot(description: Description) -> CompiledRobot:
-    """The robot of an MJCF file that was read, and how MuJoCo sees it."""
+def compiled_robot(description: Description) -> tuple[Robot, Any, frozenset[str]]:
+    """The robot of an MJCF file that was read, MuJoCo's model of it, and bodies whose inertia MuJoCo does not compile as it is stated.
+
+    The model is without looks; bodies that MuJoCo refuses have stand-ins for their inertias in it.
+    """
     where, root = description.where, whole_mjcf(description)
     notes = [f"not modelled: {what}" for tag, what in _IGNORED.items() if any(len(e) for e in root.findall(tag))]
     if any(child.tag not in TIES for equality in root.findall("equality") for child in equality):
@@ -93,7 +84,7 @@ def compiled_robot(description: Description) -> CompiledRobot:
     joints = list(_joints(model, names, notes, where))
     phi |= {joint.child: np.zeros(10) for joint in joints if joint.child not in phi}
     robot = _robot(root.get("model") or description.path.stem, model, joints, phi, description, notes)
-    return CompiledRobot(_closed(robot, model, names, key, where), model, frozenset(names[b] for b in stated))
+    return _closed(robot, model, names, key, where), model, frozenset(names[b] for b in stated)
 
 
 def _robot(

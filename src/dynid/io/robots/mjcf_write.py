@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from dynid.errors import InconsistentModelError, InputError, UnknownNameError
 from dynid.files import write_atomically
 from dynid.io.robots.description import Description
 from dynid.io.robots.mjcf_new import ATTRIBUTE, inertial_attributes, new_mjcf, solid_body
-from dynid.io.robots.mjcf_read import CompiledRobot, actuator_shares, compiled_robot
+from dynid.io.robots.mjcf_read import actuator_shares, compiled_robot
 from dynid.io.robots.mujoco_model import compiled_file, whole_mjcf
 from dynid.io.robots.simulator_joint import (
     SYMBOL,
@@ -117,8 +118,8 @@ class UnpatchableError(Exception):
 
 def patched_mjcf(robot: Robot, description: Description, target: Path, notes: list[str]) -> bytes:
     """The source with the tags of its inertials and joints edited; what is unchanged keeps every byte."""
-    where, source = description.where, compiled_robot(description)
-    present, content = source.robot, description.content
+    where, content = description.where, description.content
+    present, model, refused = compiled_robot(description)
     if next(description.root.iter("include"), None) is not None:
         content = serialize_xml(whole_mjcf(description)).encode()
         notes.append("written as one file with what the source includes, without comments")
@@ -143,10 +144,10 @@ def patched_mjcf(robot: Robot, description: Description, target: Path, notes: li
     for wanted in _without_virtual(apart, virtual, robot, present):
         if wanted.link not in bodies:
             raise UnpatchableError(f"does not show the body '{wanted.link}' in its text")
-        if all_stated or wanted.link in source.refused or not wanted.is_like(own[wanted.link]):
+        if all_stated or wanted.link in refused or not wanted.is_like(own[wanted.link]):
             phi = solid_body(wanted.link, wanted.phi, notes) if wanted.link in moving else wanted.phi
             _patch_inertial(text, bodies[wanted.link], phi)
-    _patch_joints(robot, source, text, joints, where, notes)
+    _patch_joints(robot, present, model, text, joints, where, notes)
     if not np.array_equal(robot.gravity, present.gravity):
         options = [child for child in text.root.children if child.tag == "option"]
         if options:
@@ -229,9 +230,8 @@ def _patch_inertial(text: XmlText, body: ElementSpan, phi: Array) -> None:
 
 
 def _patch_joints(
-    robot: Robot, source: CompiledRobot, text: XmlText, joints: dict[str, ElementSpan], where: str, notes: list[str]
+    robot: Robot, present: Robot, model: Any, text: XmlText, joints: dict[str, ElementSpan], where: str, notes: list[str]
 ) -> None:
-    present = source.robot
     before = {joint.name: joint for joint in present.joints}
     sections = [section for section in text.root.children if section.tag == "actuator"]
     actuators = [actuator for section in sections for actuator in section.children]
@@ -240,7 +240,7 @@ def _patch_joints(
             continue
         if joint.name not in before or joint.name not in joints:
             raise UnknownNameError("joint", joint.name, before, where)
-        shares = actuator_shares(source.model, present.joint_index(joint.name))
+        shares = actuator_shares(model, present.joint_index(joint.name))
         values: dict[str, str] = {}
         for name, value in joint_dynamics(robot, i, notes).items():
             if value == before[joint.name].nominal.get(SYMBOL[name], 0.0):
