@@ -5,7 +5,8 @@ mean absolute error of position over time and gains, mrad, for each choice of th
 and the largest of them. The reference is a model as rich as the richest of BAM (Rhoban): dry friction with Stribeck effect, each part
 growing with the torques of motor and load, and a part with the square of the load; written here with SciPy, fitted to whole logs by
 bounded least squares (soft L1) from several starts; it is not BAM's own code or its CMA-ES. ``seconds`` are CPU seconds of our three fits.
-The form of our friction was chosen with these three splits in view. ``--smoke`` uses one gain and 2 s of each log.
+Ours has the defaults of the command line with the name of the servo; its effects were designed with these three splits in view.
+``--smoke`` uses one gain and 2 s of each log.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from numba import njit
 from scipy.optimize import least_squares
 
 from dynid.apps.actuators.identify import ActuatorRun, identify_actuators
-from dynid.apps.actuators.options import EFFECTS, LOAD, ActuatorSettings
+from dynid.apps.actuators.options import SERVOS, ActuatorSettings
 
 TRAJECTORIES = ("sin_sin", "lift_and_drop", "up_and_down")
-KP_UNIT = 4096 / (2 * np.pi) / 256 / 885
-"""Share of the supply per rad and unit of gain: encoder counts times gain over 256 are steps of the PWM, of which 885 are all."""
+SERVO = "xl330-m288"
+KP_UNIT = SERVOS[SERVO].kp_unit
 MASS, LENGTH, GRAVITY = 0.49, 0.1, 9.81
 STARTS = 4
 LOW = np.array([0.0049, 0.01, 0.0, 0.0, 0.0, 0.0, 0.005, 0.0, 0.0, 0.0, 0.0, 0.0, -0.1])
@@ -106,8 +107,7 @@ def reference(train: list[Any], starts: int) -> np.ndarray:
 
 def ours(robot: Path, train: list[Path], unseen: list[Path]) -> ActuatorRun:
     """The identification as the command line has it."""
-    settings = ActuatorSettings(motor="voltage", kp_unit=KP_UNIT, delay=0.0, effects=(*EFFECTS, LOAD))
-    return identify_actuators(robot, train, settings, validate_on=unseen)
+    return identify_actuators(robot, train, ActuatorSettings(motor=SERVO, delay=0.0), validate_on=unseen)
 
 
 def main() -> None:

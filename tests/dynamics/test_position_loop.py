@@ -152,15 +152,19 @@ def test_a_motor_has_less_torque_the_faster_it_turns() -> None:
     assert np.abs(motion.velocity[:, 0] - expected).max() < 1e-3 * fastest
 
 
-@pytest.mark.parametrize("symbol", ["fv", "fc", "kp", "kd", "fl", "fq", "fe", "mx"])
+@pytest.mark.parametrize("symbol", ["fv", "fc", "kp", "kd", "sat", "fl", "fe", "rise", "fading", "mx"])
 def test_derivatives_of_voltage_drives_under_load_are_those_of_finite_differences(symbol: str) -> None:
     robot = small_arm()
     log = position_log(true_model(robot), seconds=1.0, count=None)
     volts = np.where(log.time < 0.7, 1.2 - 0.3 * log.time, 0.0)  # switched off in the end
     supply = Command(log.time, np.repeat(volts[:, None], 3, axis=1))
-    drives = true_model(robot).drives(log.control).with_(reach=0.04, load=0.15, square=1e-3, outer=0.1, width=0.1)
+    drives = (
+        true_model(robot)
+        .drives(log.control)
+        .with_(reach=0.04, saturation=1e-3, load=0.15, outer=0.1, rise=0.5, fading=0.4, width=0.1)
+    )
     first = (log.position[0], np.zeros(3))
-    name = {"fv": "viscous", "fc": "coulomb", "fl": "load", "fq": "square", "fe": "outer"}.get(symbol, symbol)
+    name = {"fv": "viscous", "fc": "coulomb", "sat": "saturation", "fl": "load", "fe": "outer"}.get(symbol, symbol)
 
     def run(h: float) -> np.ndarray:
         body, moved = robot.with_parameters({"mx2": robot.parameters["mx2"] + h}), drives

@@ -26,8 +26,8 @@ SLOW_S = 5e-3
 NARROWEST = 2e-3
 """Least speed over which friction turns, rad/s or m/s: an integration step could not follow a sharper one."""
 
-_GAINS = ("kp", "kd", "limit", "dead_band", "stall", "no_load_speed", "lag_s", "reach")
-_FRICTION = ("viscous", "coulomb", "width", "offset", "load", "square", "outer")
+_GAINS = ("kp", "kd", "limit", "dead_band", "stall", "no_load_speed", "lag_s", "reach", "saturation")
+_FRICTION = ("viscous", "coulomb", "width", "offset", "load", "outer", "rise", "fading")
 
 
 class RunawayError(InputError):
@@ -48,8 +48,9 @@ class Drives:
         armature: rotor inertia. viscous, coulomb, offset: friction. width: speed over which Coulomb friction turns.
         delay_s: from the stamp of a command to its effect.
         stall: torque at rest, which falls to zero at no_load_speed. lag_s: time constant of the current loop.
-        reach: error of position beyond which the drive gives no more. load, square, outer: growth of dry friction with the drive's
-            torque, with its square, and with the torque of weight and motion of the bodies.
+        reach: error of position beyond which the drive gives no more. saturation: what a motor that should give ``tau`` lacks of it,
+            ``tau / (1 + saturation |tau|)``. load, outer: growth of dry friction with the drive's torque, and with the torque of weight
+            and motion of the bodies. rise: share by which dry friction is larger at rest. fading: speed over which that falls.
     """
 
     kp: Array
@@ -66,19 +67,22 @@ class Drives:
     no_load_speed: Array
     lag_s: Array
     reach: Array
+    saturation: Array
     load: Array
-    square: Array
     outer: Array
+    rise: Array
+    fading: Array
 
     @classmethod
     def of(cls, n_joints: int, **values: Any) -> Drives:
-        """One value for every joint or one per joint; what is not given is zero, limits are infinite, the width 0.02 rad/s."""
+        """One value for every joint or one per joint; what is not given is zero, limits are infinite, the width 0.02 rad/s, fading 1."""
         defaults: dict[str, Any] = {
             "limit": np.inf,
             "stall": np.inf,
             "no_load_speed": np.inf,
             "reach": np.inf,
             "width": 0.02,
+            "fading": 1.0,
         }
         made = {
             name: freeze(np.broadcast_to(np.asarray(values.get(name, defaults.get(name, 0.0)), dtype=float), (n_joints,)))
@@ -213,8 +217,8 @@ def position_sensitivities(
 ) -> Array:
     """How the positions at the stamps change, ``(stamps, joints, unknowns + 2 joints)``; last the first state.
 
-    Symbols are those of the model: ``Ia fv fc fo kp kd width delay``, ``fl fq fe`` of friction under load, and the ten of a body. A drive
-    with a current loop or a motor that its speed limits is differentiated by differences of motions.
+    Symbols are those of the model: ``Ia fv fc fo kp kd width delay``, ``sat fl fe rise fading`` of motors and friction under load, and the
+    ten of a body. A drive with a current loop or a motor that its speed limits is differentiated by differences of motions.
     """
     asked = motion.asked or {}
     if (drives.lag_s > 0.0).any() or np.isfinite(drives.no_load_speed).any() or asked.get("velocity"):
@@ -239,16 +243,22 @@ def position_sensitivities(
         error - np.copysign(np.minimum(np.abs(error), drives.dead_band), error), -drives.reach, drives.reach
     )
     damping = on * (slope - middle)
-    torque = drives.kp * pushing + drives.kd * damping
-    acting = ((np.abs(torque) <= drives.limit) & (np.abs(error) >= drives.dead_band)).astype(float)
+    given = drives.kp * pushing + drives.kd * damping
+    less = 1.0 / (1.0 + drives.saturation * np.abs(given))
+    torque = given * less
+    acting = less**2 * ((np.abs(torque) <= drives.limit) & (np.abs(error) >= drives.dead_band))
     turn, sign = np.tanh(v / width), np.tanh(middle / width)
     load = np.clip(torque, -drives.limit, drives.limit)
     outer = inverse_dynamics(robot, 0.5 * (q[1:] + q[:-1]), middle, np.zeros_like(middle), effects=False)
-    dry = drives.coulomb + drives.load * np.abs(load) + drives.square * load**2 + drives.outer * np.abs(outer)
+    slow = np.exp(-np.abs(middle) / drives.fading)
+    rising = 1.0 + drives.rise * slow
+    even = drives.coulomb + drives.load * np.abs(load) + drives.outer * np.abs(outer)
+    dry = even * rising
     # of a torque more the joint gets what friction under load does not take
-    acting *= 1.0 - sign * np.sign(load) * (drives.load + 2.0 * drives.square * np.abs(load))
-    G *= (1.0 + drives.outer * _nodes(sign * np.sign(outer)))[::every, :, None]
+    acting *= 1.0 - sign * np.sign(load) * drives.load * rising
+    G *= (1.0 + drives.outer * _nodes(rising * sign * np.sign(outer)))[::every, :, None]
     D = drives.viscous + _nodes(dry) * (1.0 - turn**2) / width + drives.kd * _nodes(acting * on)
+    D -= _nodes(even * drives.rise * slow * np.abs(sign)) / drives.fading
     K = drives.kp * _nodes(acting * volts * within)
     jump = np.diff(command.at(motion.time, drives.delay_s), axis=0) / h if command.between == "held" else None
     if jump is None:
@@ -256,15 +266,17 @@ def position_sensitivities(
     forces = {
         "Ia": -0.5 * (a[1:] + a[:-1]),
         "fv": -middle,
-        "fc": -sign,
+        "fc": -sign * rising,
         "fo": -np.ones_like(middle),
         "kp": acting * pushing,
         "kd": acting * damping,
         "width": dry * (1.0 - sign**2) * middle / width**2,
         "delay": -acting * volts * within * drives.kp * jump,
-        "fl": -sign * np.abs(load),
-        "fq": -sign * load**2,
-        "fe": -sign * np.abs(outer),
+        "fl": -sign * rising * np.abs(load),
+        "sat": -acting * given * np.abs(given),
+        "fe": -sign * rising * np.abs(outer),
+        "rise": -sign * even * slow,
+        "fading": -sign * even * drives.rise * slow * np.abs(middle) / drives.fading**2,
     }
     F = _forces(robot, (q, v, a), unknowns, forces)
     out = np.empty((len(motion.kept), n, len(unknowns) + 2 * n))
@@ -301,12 +313,15 @@ _DRIVE_OF = {
     "kd": "kd",
     "width": "width",
     "delay": "delay_s",
+    "sat": "saturation",
     "fl": "load",
-    "fq": "square",
     "fe": "outer",
+    "rise": "rise",
+    "fading": "fading",
 }
 _SMALL = {
-    "Ia": 1e-3, "fv": 1e-2, "fc": 1e-2, "fo": 1e-2, "kp": 0.1, "kd": 0.01, "width": 2e-3, "delay": 1e-3, "fl": 0.1, "fq": 0.1, "fe": 0.1,
+    "Ia": 1e-3, "fv": 1e-2, "fc": 1e-2, "fo": 1e-2, "kp": 0.1, "kd": 0.01, "width": 2e-3, "delay": 1e-3, "sat": 0.1, "fl": 0.1, "fe": 0.1,
+    "rise": 0.1, "fading": 0.1,
 }  # fmt: skip
 """Least sizes of values, of which a difference takes a small share."""
 _SHARE = 1e-3

@@ -1,8 +1,9 @@
 """Compiled loops of position-controlled joints: the motion under held commands, and how it changes with parameters.
 
     M(q) a + rotor a + c(q, v) + g(q) + viscous v + dry tanh(v / width) + offset = tau
-    dry = coulomb + load |tau| + square tau^2 + outer |c(q, v) + g(q)|
-    asked = clip(kp volts clip(dead(u - q), +- reach) + kd (u' - v), +- limit, and what the motor has left at its speed)
+    dry = (coulomb + load |tau| + outer |c(q, v) + g(q)|) (1 + rise exp(-|v| / fading))
+    given = kp volts clip(dead(u - q), +- reach) + kd (u' - v)
+    asked = clip(given / (1 + saturation |given|), +- limit, and what the motor has left at its speed)
     lag tau' + tau = asked
 
 One sample at a time, because each step needs the state that the one before it left. Screws, poses and the ten parameters of a
@@ -208,7 +209,8 @@ def _solved(L, x) -> None:  # type: ignore[no-untyped-def]
 def drive(q, v, u, du, volts, i, gains):  # type: ignore[no-untyped-def]
     """Torque that a joint's drive asks for, and its slopes with position and velocity.
 
-    ``gains[i]`` is kp, kd, limit, dead band, torque at rest, no-load speed, time constant of the current loop, reach of the error.
+    ``gains[i]`` is kp, kd, limit, dead band, torque at rest, no-load speed, time constant of the current loop, reach of the error,
+    saturation.
     ``volts`` is one for drives that are given torques, zero for one that is switched off.
     """
     kp, kd, limit, dead, stall, fastest = gains[i, 0], gains[i, 1], gains[i, 2], gains[i, 3], gains[i, 4], gains[i, 5]
@@ -221,21 +223,23 @@ def drive(q, v, u, du, volts, i, gains):  # type: ignore[no-untyped-def]
     if math.fabs(error) > gains[i, 7]:
         error, inside = math.copysign(gains[i, 7], error), True
     tau = kp * error + kd * (du - v)
+    less = 1.0 / (1.0 + gains[i, 8] * math.fabs(tau))
+    tau *= less
     # a motor has less left the faster it turns the way it pushes
     left = stall * max(1.0 - math.copysign(v / fastest, v * tau), 0.0)
     if math.fabs(tau) > min(limit, left):
         if left < limit:
             return math.copysign(left, tau), 0.0, stall / fastest if left > 0.0 else 0.0
         return math.copysign(limit, tau), 0.0, 0.0
-    return tau, 0.0 if inside else kp, kd
+    return tau, 0.0 if inside else kp * less * less, kd * less * less
 
 
 @_compiled
 def _joint_forces(q, v, u, du, volts, gains, friction, held, bias, force, K, D) -> None:  # type: ignore[no-untyped-def]
     """What is left to accelerate each joint, and the slopes of drive and friction.
 
-    ``friction[i]`` is viscous, Coulomb, its width, offset, and what dry friction grows by with the drive's torque, with its square and
-    with the torque of the bodies; ``held`` is the drive's torque where that is kept over the step.
+    ``friction[i]`` is viscous, Coulomb, its width, offset, and what dry friction grows by with the drive's torque, with the torque of
+    the bodies and towards rest, and the speed at which that fades; ``held`` is the drive's torque where that is kept over the step.
     """
     for i in range(q.shape[0]):
         if held.shape[0]:
@@ -243,12 +247,8 @@ def _joint_forces(q, v, u, du, volts, gains, friction, held, bias, force, K, D) 
         else:
             tau, K[i], D[i] = drive(q[i], v[i], u[i], du[i], volts[i], i, gains)
         turn = math.tanh(v[i] / friction[i, 2])
-        dry = (
-            friction[i, 1]
-            + friction[i, 4] * math.fabs(tau)
-            + friction[i, 5] * tau * tau
-            + friction[i, 6] * math.fabs(bias[i])
-        )
+        dry = friction[i, 1] + friction[i, 4] * math.fabs(tau) + friction[i, 5] * math.fabs(bias[i])
+        dry *= 1.0 + friction[i, 6] * math.exp(-math.fabs(v[i]) / friction[i, 7])
         D[i] += friction[i, 0] + dry * (1.0 - turn * turn) / friction[i, 2]
         force[i] = tau - bias[i] - friction[i, 0] * v[i] - dry * turn - friction[i, 3]
 

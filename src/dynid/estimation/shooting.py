@@ -21,6 +21,8 @@ from dynid.regression.channels import triangle_of
 
 SHARES = (1.0, 0.5, 0.25, 0.1, 0.03)
 """Parts of a step that are tried until the sum of squares falls."""
+DAMPINGS = (0.0, 0.1, 1.0)
+"""How strongly a step is held back (Levenberg-Marquardt), in sizes of the columns, where no part of the plain one lowers the sum."""
 RUNAWAY = 1e3
 """Error of position that no model near the answer has, rad or m."""
 FIRST_POSITION, FIRST_VELOCITY = 0.02, 0.5

@@ -14,7 +14,7 @@ from cli_program import app
 from dynid.apps.actuators.drives import found_limits, motor_constants, with_limits
 from dynid.apps.actuators.identify import identify_actuators
 from dynid.apps.actuators.model import ActuatorLog, ActuatorProblem, unknowns_of
-from dynid.apps.actuators.options import EFFECTS, LOAD, ActuatorSettings
+from dynid.apps.actuators.options import EFFECTS, LOAD, STRIBECK, ActuatorSettings
 from dynid.dynamics.position_loop import simulate_commands
 from dynid.errors import InputError
 from dynid.signals.commands import Command, PositionControl
@@ -23,10 +23,10 @@ from position_logs import KD, KP, small_arm, true_model
 URDF = """<robot name="pendulum"><link name="base"/><link name="arm"><inertial><origin xyz="0 0 -0.1"/><mass value="0.5"/>
 <inertia ixx="1e-6" iyy="1e-6" izz="1e-6" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="1" type="revolute"><parent link="base"/>
 <child link="arm"/><axis xyz="0 1 0"/><limit lower="-7" upper="7" velocity="15" effort="0.01"/></joint></robot>"""
-KT, OHM, ROTOR, VISCOUS, COULOMB, LOADED = 0.36, 3.2, 2e-3, 2e-3, 0.012, 0.25
+KT, OHM, ROTOR, VISCOUS, COULOMB, LOADED, SATURATED, RISE, FADING = 0.36, 3.2, 2e-3, 2e-3, 0.012, 0.25, 0.6, 0.8, 0.3
 
 
-def servo_log(path: Path, kp: float, seed: int, *, loaded: float = 0.0, seconds: float = 4.0) -> Path:
+def servo_log(path: Path, kp: float, seed: int, *, loaded: float = 0.0, rise: float = 0.0, seconds: float = 4.0) -> Path:
     """A log of a servo in small Euler steps: duty that saturates, a supply that sags, and the drive off in the last second."""
     rng = np.random.default_rng(seed)
     t = np.arange(round(seconds * 200)) / 200.0
@@ -38,7 +38,8 @@ def servo_log(path: Path, kp: float, seed: int, *, loaded: float = 0.0, seconds:
         found.append(q)
         for _ in range(20):
             tau = KT / OHM * (min(max(kp * (sent - q), -1.0), 1.0) * supply - KT * v) if on else 0.0
-            dry = (COULOMB + loaded * abs(tau)) * math.tanh(v / 0.02)
+            tau /= 1.0 + SATURATED * (loaded > 0.0) * abs(tau)
+            dry = (COULOMB + loaded * abs(tau)) * (1.0 + rise * math.exp(-abs(v) / FADING)) * math.tanh(v / 0.005)
             v += h * (tau - 0.5 * 9.81 * 0.1 * math.sin(q) - VISCOUS * v - dry) / (0.5 * 0.01 + 1e-6 + ROTOR)
             q += h * v
     rows = np.column_stack(
@@ -48,9 +49,9 @@ def servo_log(path: Path, kp: float, seed: int, *, loaded: float = 0.0, seconds:
     return path
 
 
-def identified(tmp_path: Path, *, loaded: float = 0.0, effects: tuple[str, ...] = EFFECTS) -> dict[str, dict[str, float]]:
+def identified(tmp_path: Path, *, effects: tuple[str, ...] = EFFECTS, **truth: float) -> dict[str, dict[str, float]]:
     (tmp_path / "robot.urdf").write_text(URDF)
-    logs = [servo_log(tmp_path / f"{seed}.csv", kp, seed, loaded=loaded) for seed, kp in enumerate((0.6, 2.0))]
+    logs = [servo_log(tmp_path / f"{seed}.csv", kp, seed, **truth) for seed, kp in enumerate((0.6, 2.0))]
     settings = ActuatorSettings(motor="voltage", kp_unit=0.002, delay=0.0, command="held", effects=effects)
     run = identify_actuators(tmp_path / "robot.urdf", logs, settings)
     joint: dict[str, dict[str, float]] = run.as_json()["joints"][0]
@@ -69,7 +70,35 @@ def test_friction_that_grows_with_load_is_told_from_torque_per_volt(tmp_path: Pa
     joint = identified(tmp_path, loaded=LOADED, effects=(*EFFECTS, LOAD))
     assert joint["kp"]["value"] == pytest.approx(KT / OHM, rel=0.05)
     assert joint["load"]["value"] == pytest.approx(LOADED, abs=0.05)
+    assert joint["saturation"]["value"] == pytest.approx(SATURATED, abs=0.1)
     assert joint["outer"]["value"] < 0.05
+
+
+def test_friction_that_rises_towards_rest_is_recovered(tmp_path: Path) -> None:
+    joint = identified(tmp_path, loaded=LOADED, rise=RISE, effects=(*EFFECTS, LOAD, STRIBECK))
+    assert joint["rise"]["value"] == pytest.approx(RISE, abs=3.0 * joint["rise"]["sigma"] + 0.05)
+    assert joint["fading"]["value"] == pytest.approx(FADING, abs=3.0 * joint["fading"]["sigma"] + 0.03)
+    assert joint["saturation"]["value"] == pytest.approx(SATURATED, abs=0.15)
+
+
+@pytest.mark.parametrize(("truth", "further"), [({}, set()), ({"loaded": LOADED}, {"load", "saturation", "outer"})])
+def test_effects_are_those_that_predict_the_last_part_of_the_logs(
+    tmp_path: Path, truth: dict[str, float], further: set[str]
+) -> None:
+    joint = identified(tmp_path, effects=("auto",), **truth)
+    assert {"load", "saturation", "outer", "rise", "fading"} & joint.keys() == further
+
+
+def test_a_servo_by_its_name_has_units_and_the_gains_of_its_data_sheet() -> None:
+    servo = ActuatorSettings(motor="xl330-m288", duty=0.9).servo
+    assert servo is not None
+    assert servo.nameplate is not None
+    assert (servo.kp_unit, servo.duty) == (pytest.approx(0.0028775, rel=1e-4), 0.9)
+    # at rest volts drive the current, without load the induced voltage is that of the supply
+    kp, kd = servo.nameplate["kp"], servo.nameplate["kd"]
+    assert kd / kp == pytest.approx(5.0 / (103.0 * 2.0 * np.pi / 60.0))
+    assert kd / kp**2 == pytest.approx(5.0 / 1.47)
+    assert ActuatorSettings().servo is None
 
 
 def test_deviations_of_kt_and_resistance_are_those_of_draws() -> None:

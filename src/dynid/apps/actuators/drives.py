@@ -54,7 +54,7 @@ class Motor:
 
 def read_motors(paths: Sequence[Path], settings: ActuatorSettings) -> tuple[Motor, ...]:
     """Supply and gain of every log; none of drives that are given torques."""
-    return tuple(_read(path, settings) for path in paths) if settings.motor == "voltage" else ()
+    return tuple(_read(path, settings) for path in paths) if settings.servo else ()
 
 
 def _read(path: Path, settings: ActuatorSettings) -> Motor:
@@ -87,13 +87,14 @@ def _read(path: Path, settings: ActuatorSettings) -> Motor:
 
 def with_motor(log: ActuatorLog, motor: Motor, settings: ActuatorSettings) -> ActuatorLog:
     """A log whose drives are given the voltage of a supply."""
-    control, n = log.control, log.position.shape[1]
-    kp = settings.kp_unit * (control.kp if motor.kp is None else np.full(n, motor.kp))
+    control, n, servo = log.control, log.position.shape[1], settings.servo
+    assert servo is not None
+    kp = servo.kp_unit * (control.kp if motor.kp is None else np.full(n, motor.kp))
     if not (kp > 0.0).all():
         raise InputError(f"{log.place}: position gain of a drive is {kp.min():g}, expected more than zero")
     supply = replace(motor.supply, values=np.repeat(motor.supply.values, n, axis=1))
     limit = None if settings.limit is None else control.limit  # the description's is that of the joint, not of the motor
-    return replace(log, control=replace(control, kp=kp, kd=np.ones(n), limit=limit, reach=settings.duty / kp, supply=supply))
+    return replace(log, control=replace(control, kp=kp, kd=np.ones(n), limit=limit, reach=servo.duty / kp, supply=supply))
 
 
 def motor_constants(kp: float, kd: float, covariance: Array) -> dict[str, tuple[float, float]] | None:

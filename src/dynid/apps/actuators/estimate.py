@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from dynid.apps.actuators.lags import Lags, fitted_lags, lagging_models
 from dynid.apps.actuators.linear import LinearActuators, actuator_robot, instrumental_actuators, linear_actuators
 from dynid.apps.actuators.model import (
     FRICTION_SYMBOLS,
-    LOAD_SYMBOLS,
+    FURTHER_SYMBOLS,
     ActuatorLog,
     ActuatorModel,
     ActuatorProblem,
@@ -27,12 +28,13 @@ from dynid.apps.actuators.model import (
     gain_symbols,
     name_of,
 )
-from dynid.apps.actuators.options import ActuatorSettings
-from dynid.apps.actuators.output_error import OutputError, output_error
+from dynid.apps.actuators.options import AUTO, EFFECTS, LOAD, STRIBECK, ActuatorSettings
+from dynid.apps.actuators.output_error import ITERATIONS, OutputError, output_error
 from dynid.apps.actuators.separability import Profile, Separability, profiled, separability, typical_sizes
 from dynid.arrays import Array
-from dynid.dynamics.position_loop import RunawayError
+from dynid.dynamics.position_loop import NARROWEST, RunawayError
 from dynid.engine import Tell, silent
+from dynid.estimation.shooting import NEIGHBOURS_S
 from dynid.model.parameters import INERTIAL_SYMBOLS
 from dynid.model.robot import Robot
 from dynid.signals.recording import Recording
@@ -73,7 +75,7 @@ def estimated_actuators(
     notes: tuple[str, ...] = ()
     problem, linear, guess = _linear(problem, settings)
     later = tuple(_with_gains(log, guess) for log in unseen)
-    limits = found_limits(problem, linear.model) if settings.motor == "torque" else {}
+    limits = found_limits(problem, linear.model) if settings.servo is None else {}
     if limits:
         problem, later = replace(problem, logs=with_limits(problem.logs, limits)), with_limits(later, limits)
         told = ", ".join(f"{problem.robot.joint_names[j]} {value:.3g}" for j, value in limits.items())
@@ -109,6 +111,12 @@ BODY_SPREAD = 0.3
 
 PRIOR_SIZES = 3.0
 """Deviation of friction and rotor inertia about the description, in sizes that matter in the joint."""
+
+
+NAMEPLATE = 0.2
+"""Relative deviation of the gains of a data sheet."""
+LONG_STEPS = 40
+"""Limit of the steps where windows are long: joints that stick and slip make the ground rough."""
 
 
 LINEAR_KEPT = (
@@ -152,7 +160,7 @@ def _without_undetermined(
     names = ", ".join(name_of(u) for u in asked)
     missed = f"not determined alone, but the positions miss them at the description: {names}"
     try:
-        again = output_error(fewer, held, window_s=settings.window_s, prior=_prior(fewer, linear))
+        again = output_error(fewer, held, window_s=settings.window_s, prior=_prior(fewer, linear, settings))
     except RunawayError:  # without friction, say, nothing holds the joint
         return problem, refined, (missed,)
     if np.sqrt(np.mean(again.rms**2)) > WORSE * np.sqrt(np.mean(refined.rms**2)):
@@ -170,7 +178,7 @@ def _linear(
     start = ActuatorModel.described(problem.robot, delay_s=0.0 if isinstance(settings.delay, str) else settings.delay)
     linear = linear_actuators(problem.untied(), start)
     values = {name: linear.model.values[name] for name in gain_symbols(settings) if getattr(settings, name) == "auto"}
-    if not values or settings.motor == "voltage":  # gains of its logs differ, and have their units
+    if not values or settings.servo:  # gains of its logs differ, and have their units
         return problem, _one_for_both(problem, linear), {}
     guess = {name: np.maximum(value, 1e-3 * value.max() + 1e-6) for name, value in values.items()}
     for unknown in (u for u in problem.unknowns if u.symbol in guess and u.tied):
@@ -188,6 +196,38 @@ def _one_for_both(problem: ActuatorProblem, linear: LinearActuators) -> LinearAc
 
 def _with_gains(log: ActuatorLog, gains: Mapping[str, Any]) -> ActuatorLog:
     return replace(log, control=replace(log.control, **gains))
+
+
+def chosen_effects(
+    robot: Robot,
+    recordings: Sequence[Recording],
+    settings: ActuatorSettings,
+    still: set[int],
+    tell: Tell,
+    motors: Sequence[Motor] = (),
+) -> tuple[ActuatorSettings, tuple[str, ...]]:
+    """The settings with the effects of motor and friction that predict the last part of the logs best, and a note on it."""
+    if settings.effects != AUTO or settings.servo is None:
+        return settings, ()
+    tried = [replace(settings, effects=(*EFFECTS, *more)) for more in ((), (LOAD,), (LOAD, STRIBECK))]
+    tell("effects by what they predict of the last part of the logs")
+    unknown: dict[str, Any] = {n: 0.0 for n in ("lag", "dead_band") if getattr(settings, n) == "auto"}
+    logs = actuator_logs(robot, recordings, (), replace(settings, **unknown), motors)[0]
+    asked = [actuator_problem(actuator_robot(robot), logs, own, still) for own in tried]
+
+    def fit(k: int, head: ActuatorProblem) -> ActuatorModel:
+        problem, linear, _ = _linear(replace(head, unknowns=asked[k].unknowns), tried[k])
+        return _estimated(problem, linear, (), tried[k], silent)[1]
+
+    best, errors = better_estimate(asked[0], [partial(fit, k) for k in range(len(tried))])
+    if not errors:
+        return tried[best], ("the logs are too short to choose effects by: load and stribeck are left out",)
+    told = ", ".join(
+        f"{name} {1e3 * e:.3g}" for name, e in zip(("plain friction", LOAD, f"{LOAD} and {STRIBECK}"), errors, strict=True)
+    )
+    return tried[best], (
+        f"effects chosen by what they miss of the last part of the logs after a fit to the first, mrad: {told}",
+    )
 
 
 def profiled_drive(
@@ -230,11 +270,16 @@ def _estimated(
     tell("output error on simulated positions")
     stated = ActuatorModel.described(problem.robot)
     moved = replace(linear.model, values={**linear.model.values, **{s: stated.values[s] for s in ("Ia", "fv", "fc", "fo")}})
-    if settings.motor == "voltage":
-        starts = (linear.model, moved, *_loaded(problem, linear.model))
+    if settings.servo:
+        # over long windows a joint that friction holds creeps where friction turns over a speed
+        width = {"width": np.full(problem.robot.n_joints, NARROWEST)}
+        sharp, bare = (replace(one, values={**one.values, **width}) for one in (linear.model, moved))
+        starts = (sharp, bare, *_loaded(problem, sharp))
     else:
         starts = (linear.model, moved, *lagging_models(problem, linear.model, lags), *_loaded(problem, linear.model))
-    refined = output_error(problem, starts, window_s=settings.window_s, prior=_prior(problem, linear))
+    steps = LONG_STEPS if settings.servo else ITERATIONS
+    prior = _prior(problem, linear, settings)
+    refined = output_error(problem, starts, window_s=settings.window_s, iterations=steps, prior=prior)
     return refined, refined.model
 
 
@@ -251,18 +296,23 @@ def _loaded(problem: ActuatorProblem, near: ActuatorModel) -> list[ActuatorModel
     return [near.with_values(asked, np.array(x)) for x in values]
 
 
-def _prior(problem: ActuatorProblem, linear: LinearActuators) -> tuple[Array, Array]:
+def _prior(problem: ActuatorProblem, linear: LinearActuators, settings: ActuatorSettings) -> tuple[Array, Array]:
     """The description, wide: it decides where the data do not, and nothing else.
 
     Friction and rotor inertia may be off by several times what matters in the joint; freed bodies by a share of the size that
-    their ten numbers have together. Gains and delays have no such prior.
+    their ten numbers have together. Gains and delays have no such prior, but for those of a servo with a data sheet: rows that miss alike,
+    since they are close in time, count as one beside it.
     """
     stated = ActuatorModel.described(problem.robot)
     centre = np.array([stated.value(u) for u in problem.unknowns])
     spread = PRIOR_SIZES * typical_sizes(problem, linear.model)
     inertials = problem.robot.parameters.inertials
+    plate = settings.servo.nameplate if settings.servo else None
     for k, unknown in enumerate(problem.unknowns):
-        if unknown.symbol in ("width", "delay", "kp", "kd", *LOAD_SYMBOLS):
+        if plate and unknown.symbol in plate:
+            centre[k] = plate[unknown.symbol]
+            spread[k] = NAMEPLATE * centre[k] / np.sqrt(NEIGHBOURS_S / problem.logs[0].period_s)
+        elif unknown.symbol in ("width", "delay", "kp", "kd", *FURTHER_SYMBOLS):
             spread[k] = np.inf
         elif unknown.symbol in INERTIAL_SYMBOLS:
             mass, first, second = inertials[unknown.joint, 0], inertials[unknown.joint, 1:4], inertials[unknown.joint, 4:]

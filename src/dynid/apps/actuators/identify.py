@@ -13,11 +13,11 @@ import numpy as np
 
 from dynid.apps.actuators.comparison import DESCRIPTION, MECHANISM, Compared, Rollout, actuator_verdict, best_of, roll_out
 from dynid.apps.actuators.drives import actuator_logs, motor_constants, read_motors
-from dynid.apps.actuators.estimate import ActuatorEstimate, estimated_actuators, profiled_drive
+from dynid.apps.actuators.estimate import ActuatorEstimate, chosen_effects, estimated_actuators, profiled_drive
 from dynid.apps.actuators.lags import Lags
 from dynid.apps.actuators.linear import actuator_robot, instrumental_actuators
 from dynid.apps.actuators.model import (
-    LOAD_OF,
+    FURTHER,
     SYMBOL_OF,
     ActuatorLog,
     ActuatorModel,
@@ -37,7 +37,7 @@ from dynid.apps.actuators.notes import (
     stray_notes,
     symmetry_notes,
 )
-from dynid.apps.actuators.options import LOAD, ActuatorSettings
+from dynid.apps.actuators.options import ActuatorSettings
 from dynid.apps.actuators.separability import Profile
 from dynid.engine import Tell, silent
 from dynid.errors import InputError
@@ -101,8 +101,9 @@ class ActuatorRun(ActuatorEstimate):
 
     @property
     def words(self) -> dict[str, str]:
-        """Words for the values of a joint and their symbols; of friction under load where it was asked for."""
-        return SYMBOL_OF | (LOAD_OF if LOAD in self.settings.effects else {})
+        """Words for the values of a joint and their symbols; and of effects that were asked for by name."""
+        asked = [words for name, words in FURTHER.items() if name in self.settings.effects]
+        return SYMBOL_OF | {word: symbol for words in asked for word, symbol in words.items()}
 
     def motor(self, joint: int) -> dict[str, tuple[float, float]] | None:
         """Motor constant ``kt`` (N m/A) and ``resistance`` (ohm) at the joint with their deviations; None of drives that are given torques
@@ -208,9 +209,10 @@ def identify_actuators(
     _, unseen, more = read_command_logs(cut, unseen_paths, chosen) if unseen_paths else (cut, (), ())
     still = set.intersection(*(set(still_joints(r)) for r in recordings))
     motors = read_motors([*paths, *unseen_paths], chosen)
+    chosen, told = chosen_effects(cut, recordings, chosen, still, tell, motors[: len(paths)])
     chosen, profiles = profiled_drive(cut, recordings, chosen, still, tell, motors[: len(paths)])
     made, later = actuator_logs(cut, recordings, unseen, chosen, motors)
-    notes = (*notes, *more, *still_notes(cut, still), *limit_notes(cut, made))
+    notes = (*notes, *more, *told, *still_notes(cut, still), *limit_notes(cut, made))
     problem = actuator_problem(actuator_robot(cut), made, chosen, still)
     found = estimated_actuators(problem, later, chosen, tell)
     problem, refined, final = found.problem, found.refined, found.model

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.apps.actuators.options import LOAD, ActuatorSettings
+from dynid.apps.actuators.options import AUTO, EFFECTS, LOAD, STRIBECK, ActuatorSettings
 from dynid.arrays import Array, freeze
 from dynid.dynamics.position_loop import Drives, LoopMotion, Unknown, simulate_commands
 from dynid.errors import InputError
@@ -48,8 +48,13 @@ def command_samples(log: ActuatorLog, joint_names: Sequence[str]) -> CommandSamp
 
 FRICTION_SYMBOLS = ("Ia", "fv", "fc", "fo")
 GAIN_SYMBOLS = ("kp", "kd")
-LOAD_SYMBOLS = ("fl", "fq", "fe")
-"""Growth of dry friction with the torque of the drive, with its square, and with the torque of the bodies."""
+FURTHER = {LOAD: {"saturation": "sat", "load": "fl", "outer": "fe"}, STRIBECK: {"rise": "rise", "fading": "fading"}}
+"""Words and symbols of effects that are asked for by name: saturation of the motor, growth of dry friction with the torque of the drive
+and with that of the bodies; its rise at rest and the speed over which that fades."""
+FURTHER_OF = {word: symbol for words in FURTHER.values() for word, symbol in words.items()}
+FURTHER_SYMBOLS = tuple(FURTHER_OF.values())
+FADING = 0.3
+"""Speed over which friction falls from its value at rest before it is fitted, rad/s."""
 WIDTH = 0.02
 """Speed over which Coulomb friction turns before it is fitted, rad/s."""
 
@@ -103,8 +108,9 @@ class ActuatorModel:
             )
             for symbol in FRICTION_SYMBOLS
         }
-        gains = {symbol: freeze(np.ones(n)) for symbol in GAIN_SYMBOLS} | {s: freeze(np.zeros(n)) for s in LOAD_SYMBOLS}
-        return cls(robot, {**values, **gains, "width": freeze(np.full(n, WIDTH)), "delay": freeze(np.full(n, delay_s))})
+        start = dict.fromkeys(GAIN_SYMBOLS, 1.0) | dict.fromkeys(FURTHER_SYMBOLS, 0.0)
+        start |= {"fading": FADING, "width": WIDTH, "delay": delay_s}
+        return cls(robot, {**values, **{symbol: freeze(np.full(n, value)) for symbol, value in start.items()}})
 
     def drives(self, control: PositionControl) -> Drives:
         """The drives in a log with this controller."""
@@ -125,7 +131,7 @@ class ActuatorModel:
             no_load_speed=control.no_load_speed,
             lag_s=control.lag_s,
             reach=control.reach,
-            **{word: v[symbol] for word, symbol in LOAD_OF.items()},
+            **{word: v[symbol] for word, symbol in FURTHER_OF.items()},
         )
 
     def simulate(
@@ -266,8 +272,7 @@ def unknowns_of(
     return tuple(found)
 
 
-LOAD_OF = dict(zip(("load", "square", "outer"), LOAD_SYMBOLS, strict=True))
-NOT_IN_ROWS = ("delay", "width", *LOAD_SYMBOLS)
+NOT_IN_ROWS = ("delay", "width", *FURTHER_SYMBOLS)
 SYMBOL_OF = {"armature": "Ia", "viscous": "fv", "coulomb": "fc", "offset": "fo", "kp": "kp", "kd": "kd"}
 
 
@@ -294,16 +299,17 @@ def actuator_problem(
     robot: Robot, logs: Sequence[ActuatorLog], settings: ActuatorSettings, still: set[int]
 ) -> ActuatorProblem:
     """What the settings ask of joints that move, from these logs."""
-    voltage = settings.motor == "voltage"
     gains = tuple(
-        s for s in gain_symbols(settings) if voltage or getattr(settings, s) == "auto" or settings.gains == "scale"
+        s for s in gain_symbols(settings) if settings.servo or getattr(settings, s) == "auto" or settings.gains == "scale"
     )
+    effects = EFFECTS if settings.effects == AUTO else settings.effects
     delay = {"auto": "shared", "joint": "joint"}.get(str(settings.delay), "known")
     unknowns = unknowns_of(
         robot.n_joints,
-        [s for name in settings.effects for s in (LOAD_SYMBOLS if name == LOAD else (SYMBOL_OF[name],))],
+        [s for name in effects for s in (FURTHER[name].values() if name in FURTHER else (SYMBOL_OF[name],))],
         gains=gains,
         delay=delay,
+        width=settings.servo is None,
         bodies=freed_bodies(robot, settings),
         still=sorted(still),
     )

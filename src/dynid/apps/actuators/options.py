@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
 
 from dynid.errors import InputError
 from dynid.option_types import (
@@ -23,12 +25,48 @@ from dynid.pipeline.option_groups import Reading
 from dynid.pipeline.options import Settings
 
 EFFECTS = ("armature", "viscous", "coulomb", "offset")
-LOAD = "load"
-"""The effect that is asked for by name only: dry friction that grows with the torque that a gear carries."""
+LOAD, STRIBECK = "load", "stribeck"
+"""Effects that are asked for by name only: dry friction that grows with the torque that a gear carries, and towards rest."""
+AUTO = ("auto",)
+"""The four of every joint; of motors that are given a voltage also those further ones that predict the logs better."""
 EXPORTS = ("mjcf", "isaac", "newton", "urdf", "json")
 METHODS = ("output-error", "iv", "linear")
 
 
+class Servo(NamedTuple):
+    """A motor that is given a share of a voltage, as its firmware and its data sheet have it.
+
+    Args:
+        kp_unit: share of the supply per rad for a position gain of one.
+        duty: largest share.
+        volts: of the data sheet, zero where none is known. amps: current at rest. rpm: speed without load.
+    """
+
+    kp_unit: float = 1.0
+    duty: float = 1.0
+    volts: float = 0.0
+    amps: float = 0.0
+    rpm: float = 0.0
+
+    @property
+    def nameplate(self) -> dict[str, float] | None:
+        """``k_t / R`` in N m/V and ``k_t^2 / R`` in N m s/rad of the data sheet, by the symbols of the gains; None where there is none."""
+        if self.volts == 0.0:
+            return None
+        speed = self.rpm * 2.0 * np.pi / 60.0
+        return {"kp": self.amps / speed, "kd": self.volts * self.amps / speed**2}
+
+
+SERVOS = {
+    "xl330-m288": Servo(4096 / (2.0 * np.pi) / 256 / 885, 1.0, 5.0, 1.47, 103.0),
+    "xl330-m077": Servo(4096 / (2.0 * np.pi) / 256 / 885, 1.0, 5.0, 1.47, 383.0),
+    "xl320": Servo(0.0505, 1.0, 7.4, 1.1, 114.0),
+    "mx64": Servo(0.158, 0.9625, 12.0, 4.1, 63.0),
+    "mx106": Servo(0.158, 0.9625, 12.0, 5.2, 45.0),
+    "sts3215": Servo(0.166, 0.97),
+}
+"""Servos by name. Units of XL330: encoder counts times gain over 256 are steps of the PWM, of which 885 are all; of the others as
+Rhoban measured them. The rest is of the makers' data sheets."""
 GAINS = Numbers(
     "K",
     separators="/,",
@@ -68,24 +106,26 @@ class ActuatorSettings(Reading):
         Text("WHAT", choices=("position", "velocity"), what="kind of command"),
         group=CONTROL,
     )
-    motor: Literal["torque", "voltage"] = option(
+    motor: str = option(
         "torque",
         "What the drives make of an error of position: a torque, or a voltage (hobby servos); then motor constant and resistance are "
-        "found.",
-        Text("WHAT", choices=("torque", "voltage"), what="kind of motor"),
+        "found. The name of a servo stands for a voltage with its --kp-unit, --duty and data sheet.",
+        Text("WHAT", choices=("torque", "voltage", *SERVOS), what="kind of motor"),
         group=CONTROL,
     )
-    kp_unit: float = option(
-        1.0,
-        "With --motor voltage: share of the supply per rad for a position gain of one in the firmware's units (Dynamixel XL330: 0.002877).",
+    kp_unit: float | None = option(
+        None,
+        "With --motor voltage: share of the supply per rad for a position gain of one in the firmware's units (Dynamixel XL330: 0.002877); "
+        "default: that of the servo, or one.",
         Number("DUTY", 0.0, open_low=True),
         example=0.002877,
         group=CONTROL,
     )
-    duty: float = option(
-        1.0,
-        "With --motor voltage: largest share of the supply that the firmware applies.",
+    duty: float | None = option(
+        None,
+        "With --motor voltage: largest share of the supply that the firmware applies; default: that of the servo, or one.",
         Number("SHARE", 0.0, 1.0, open_low=True),
+        example=0.97,
         group=CONTROL,
     )
     supply: float | None = option(
@@ -159,8 +199,10 @@ class ActuatorSettings(Reading):
         False, "The drive damps the speed relative to that of the command, not the speed itself.", Switch(), group=CONTROL
     )
     effects: tuple[str, ...] = option(
-        EFFECTS,
-        "Values asked of every joint; load adds dry friction that grows with the torque a gear carries.",
+        AUTO,
+        "Values asked of every joint: armature, viscous, coulomb, offset; load (motors that saturate, dry friction that grows with "
+        "the torque a gear carries), stribeck (dry friction that rises towards rest). auto: the first four; with --motor voltage also "
+        "the others where they predict the last part of the logs better.",
         Names("NAMES"),
         group=ASKED,
     )
@@ -210,18 +252,18 @@ class ActuatorSettings(Reading):
 
     def __post_init__(self) -> None:
         check_options(self)
-        for name in self.effects:
-            if name not in (*EFFECTS, LOAD):
-                raise InputError(f"--effects has '{name}', expected some of {', '.join((*EFFECTS, LOAD))}")
-        if self.method != "output-error" and (LOAD in self.effects or self.motor == "voltage"):
+        for name in () if self.effects == AUTO else self.effects:
+            if name not in (*EFFECTS, LOAD, STRIBECK):
+                raise InputError(f"--effects has '{name}', expected some of {', '.join((*EFFECTS, LOAD, STRIBECK))}")
+        if self.method != "output-error" and ({LOAD, STRIBECK} & set(self.effects) or self.servo):
             raise InputError(
-                f"--motor voltage and --effects load are found by output error: leave out --method {self.method}"
+                f"--motor voltage and --effects load and stribeck are found by output error: leave out --method {self.method}"
             )
-        if self.motor == "voltage" and (self.control == "velocity" or self.kd != "auto" or self.stall_torque is not None):
+        if self.servo and (self.control == "velocity" or self.kd != "auto" or self.stall_torque is not None):
             raise InputError(
                 "--motor voltage holds positions by a voltage: leave out --control velocity, --kd and --stall-torque"
             )
-        if self.motor != "voltage" and (self.kp_unit != 1.0 or self.duty != 1.0 or self.supply is not None):
+        if not self.servo and (self.kp_unit, self.duty, self.supply) != (None, None, None):
             raise InputError("--kp-unit, --duty and --supply are of drives that are given a voltage: add --motor voltage")
         if (self.stall_torque is None) != (self.no_load_speed is None):
             raise InputError("--stall-torque and --no-load-speed belong together, expected both or none")
@@ -238,12 +280,18 @@ class ActuatorSettings(Reading):
             raise InputError("--gains scale needs --kp and --kd: the numbers that the true gains are multiples of")
 
     @property
+    def servo(self) -> Servo | None:
+        """The motor where it is given a voltage."""
+        given = {name: value for name in ("kp_unit", "duty") if (value := getattr(self, name)) is not None}
+        return None if self.motor == "torque" else SERVOS.get(self.motor, Servo())._replace(**given)
+
+    @property
     def window_s(self) -> float:
         """Length of the windows, s; long of servos that are driven by voltage.
 
         Torque per volt and friction that grows with the load shift a motion slowly, which the first states of short windows make up for.
         """
-        return self.window if self.window is not None else 10.0 if self.motor == "voltage" else 2.0
+        return self.window if self.window is not None else 10.0 if self.servo else 2.0
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -15,10 +15,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dynid.apps.actuators.model import LOAD_SYMBOLS, ActuatorLog, ActuatorModel, ActuatorProblem, first_state
+from dynid.apps.actuators.model import FURTHER_SYMBOLS, ActuatorLog, ActuatorModel, ActuatorProblem, first_state
 from dynid.arrays import Array, BoolArray, freeze
 from dynid.dynamics.position_loop import NARROWEST, RunawayError, Unknown, position_sensitivities
-from dynid.estimation.shooting import SETTLED, STUCK, Shooting, sandwich, scaled_inverse
+from dynid.estimation.shooting import DAMPINGS, SETTLED, STUCK, Shooting, sandwich, scaled_inverse
 
 Window: TypeAlias = tuple[ActuatorLog, tuple[Array, Array]]
 """Part of a log that is simulated in one go, and the position and velocity it starts with."""
@@ -31,6 +31,8 @@ SETTLING = 4
 WIDEST = 0.1
 """Speed over which dry friction turns at most, rad/s: wider would be viscous friction under another name, and no simulator holds it."""
 LONGEST_DELAY_S = 0.2
+FADES = (0.02, 3.0)
+"""Speeds over which friction may fall from its value at rest, rad/s."""
 WIDTH_SPREAD = 1.5
 """Deviation of the logarithm of the width before the data speak."""
 
@@ -107,7 +109,7 @@ def output_error(
         if iteration < SETTLING:  # weights settle with the first steps, then stay, so that one function is minimised
             search.weigh()
         cost = search.cost
-        moved, promised = search.step()
+        moved, promised = search.step(dampings=DAMPINGS)
         if not moved:  # settled where no step was expected to help either; otherwise the derivatives do not lead on
             converged = promised < STUCK * cost
             break
@@ -206,21 +208,23 @@ class _Search(Shooting):
 def _bounds(unknowns: Sequence[Unknown]) -> tuple[Array, Array]:
     low, high = np.full((2, len(unknowns)), np.inf) * [[-1.0], [1.0]]
     for k, unknown in enumerate(unknowns):
-        if unknown.symbol in ("Ia", "fv", "fc", "kp", "kd", "delay", "m", *LOAD_SYMBOLS):
+        if unknown.symbol in ("Ia", "fv", "fc", "kp", "kd", "delay", "m", *FURTHER_SYMBOLS):
             low[k] = 0.0
         if unknown.symbol == "delay":
             high[k] = LONGEST_DELAY_S
         if unknown.symbol == "width":
             low[k], high[k] = NARROWEST, WIDEST
+        if unknown.symbol == "fading":
+            low[k], high[k] = FADES
     return low, high
 
 
 def _prior(unknowns: Sequence[Unknown], x: Array, given: tuple[Array, Array] | None) -> tuple[Array, Array]:
-    """Centre and inverse deviation of every unknown: of widths always, of others where given."""
+    """Centre and inverse deviation of every unknown: of speeds inside friction always, of others where given."""
     centre, weight = x.copy(), np.zeros(len(x))
     if given is not None:
         centre, weight = given[0].copy(), np.where(np.isfinite(given[1]), 1.0 / given[1], 0.0)
     for k, unknown in enumerate(unknowns):
-        if unknown.symbol == "width" and weight[k] == 0.0:
+        if unknown.symbol in ("width", "fading") and weight[k] == 0.0:
             centre[k], weight[k] = x[k], 1.0 / (WIDTH_SPREAD * max(x[k], 0.01))
     return centre, weight

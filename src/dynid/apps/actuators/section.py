@@ -192,8 +192,9 @@ def _values(run: ActuatorRun) -> Section:
         return "–" if found is None else f"{found[0]:.4g} ± {1.96 * found[1]:.1g}" if found[1] else f"{found[0]:.4g}"
 
     gains = ("kp N m/rad", "kd N m s/rad") if run.settings.motor == "torque" else ("kt / R N m/V", "kt² / R N m s/rad")
-    under_load = ("load", "square 1/(N m)", "outer") if len(run.words) > len(SYMBOL_OF) else ()
-    header = ("joint", "armature kg m²", "viscous N m s/rad", "Coulomb N m", "offset N m", *gains, *under_load)
+    units = {"saturation": " 1/(N m)", "fading": " rad/s"}
+    further = (f"{word}{units.get(word, '')}" for word in run.words if word not in SYMBOL_OF)
+    header = ("joint", "armature kg m²", "viscous N m s/rad", "Coulomb N m", "offset N m", *gains, *further)
     rows = tuple(
         (name, *(cell(run.value(j, symbol)) for symbol in run.words.values()))
         for j, name in enumerate(run.robot.joint_names)

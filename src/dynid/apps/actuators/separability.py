@@ -149,7 +149,9 @@ def _floors(problem: ActuatorProblem) -> Array:
         "kd": np.full(n, GAIN_SIZE if voltage else 0.1),
         "fl": np.full(n, 0.1),
         "fe": np.full(n, 0.1),
-        "fq": 0.01 / share,
+        "rise": np.full(n, 0.1),
+        "fading": np.full(n, 0.1),
+        "sat": 0.01 / share,
         "width": np.full(n, 0.02),
         "delay": np.full(n, 0.005),
     }

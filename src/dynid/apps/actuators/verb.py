@@ -51,7 +51,7 @@ def actuators(
 
     settings = ActuatorSettings(**given)
     forms = _forms(export)
-    if forms and settings.motor == "voltage":
+    if forms and settings.servo:
         raise InputError(
             "--export has no file that holds drives of --motor voltage; leave it out: --json prints their numbers"
         )
@@ -209,7 +209,7 @@ def _show_table(run: ActuatorRun, notes: Sequence[str]) -> None:
 
 def _motor_notes(run: ActuatorRun) -> tuple[str, ...]:
     """Motor constant and resistance of joints that are driven by voltage, and friction under load where it was asked for."""
-    from dynid.apps.actuators.model import LOAD_SYMBOLS
+    from dynid.apps.actuators.model import FURTHER_SYMBOLS
 
     notes = []
     for j, name in enumerate(run.robot.joint_names):
@@ -219,8 +219,8 @@ def _motor_notes(run: ActuatorRun) -> tuple[str, ...]:
             notes.append(
                 f"motor of joint {name}, at the joint: kt {kt:.3g} ({kt_sigma:.1g}) N m/A, R {ohm:.3g} ({ohm_sigma:.1g}) ohm"
             )
-        words = ((word, run.value(j, symbol)) for word, symbol in run.words.items() if symbol in LOAD_SYMBOLS)
+        words = ((word, run.value(j, symbol)) for word, symbol in run.words.items() if symbol in FURTHER_SYMBOLS)
         told = ", ".join(f"{word} {pair[0]:.3g} ({pair[1]:.1g})" for word, pair in words if pair is not None)
         if told:
-            notes.append(f"friction of joint {name} under load: {told}")
+            notes.append(f"motor and friction of joint {name}: {told}")
     return tuple(notes)

@@ -29,7 +29,7 @@ from dynid.estimation.methods.instrumental import row_logs
 from dynid.estimation.methods.manifold import log_cholesky, log_cholesky_jacobian, phi_from_log_cholesky
 from dynid.estimation.methods.sdp import FeasibleSDP
 from dynid.estimation.result import Estimate, Outcome
-from dynid.estimation.shooting import SETTLED, STUCK, Shooting, sandwich, scaled_inverse
+from dynid.estimation.shooting import DAMPINGS, SETTLED, STUCK, Shooting, sandwich, scaled_inverse
 from dynid.model.inertia import is_consistent
 from dynid.model.parameters import Parameters
 from dynid.model.robot import Robot
@@ -41,8 +41,6 @@ STEP_S = 4e-3
 """Integration step of logs that are sampled faster."""
 WIDTH = 0.02
 """Speed over which dry friction turns where it is a pure sign, rad/s or m/s."""
-DAMPINGS = (0.0, 0.1, 1.0)
-"""How strongly a step is held back (Levenberg-Marquardt), in sizes of the columns, where no part of the plain one lowers the sum."""
 GAIN = 0.02
 """Part by which a step must lower the error of unseen windows: what it lowers beyond is noise of the torque, followed."""
 RUNAWAY = 3.0
