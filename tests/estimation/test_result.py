@@ -44,3 +44,7 @@ def test_interval_has_students_quantile(freedom: float, level: float) -> None:
 @pytest.mark.parametrize("probability", [0.9, 0.975, 0.9995])
 def test_students_quantile_is_that_of_scipy(freedom: float, probability: float) -> None:
     assert student_quantile(freedom, probability) == pytest.approx(t.ppf(probability, freedom), rel=1e-9)
+
+
+def test_any_number_of_rows_has_a_quantile() -> None:
+    assert student_quantile(1e300, 0.975) == pytest.approx(1.959963984540054)

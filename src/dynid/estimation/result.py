@@ -6,6 +6,7 @@ using it twice gives the same answer twice.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -47,7 +48,9 @@ def student_quantile(freedom: float, probability: float) -> float:
         (3.0 * z**7 + 19.0 * z**5 + 17.0 * z**3 - 15.0 * z) / 384.0,
         (79.0 * z**9 + 776.0 * z**7 + 1482.0 * z**5 - 1920.0 * z**3 - 945.0 * z) / 92160.0,
     )
-    t = z + sum(term / freedom ** (k + 1) for k, term in enumerate(terms))
+    t = z + functools.reduce(
+        lambda rest, term: (term + rest) / freedom, reversed(terms), 0.0
+    )  # powers of freedom may overflow
     if freedom >= MANY:
         return t
     size = math.exp(math.lgamma(0.5 * (freedom + 1.0)) - math.lgamma(0.5 * freedom)) / math.sqrt(math.pi * freedom)

@@ -6,7 +6,7 @@ import pytest
 
 import dynid.io.robots.xml as xml
 from dynid.errors import InputError
-from dynid.io.robots.xml import DEEPEST_XML, attribute_numbers, parse_xml, serialize_xml
+from dynid.io.robots.xml import DEEPEST_XML, LONGEST_NAME, attribute_numbers, named_elements, parse_xml, serialize_xml
 from messages import facts
 
 BOMB = b"""<?xml version="1.0"?>
@@ -60,3 +60,11 @@ def test_numbers_of_an_attribute() -> None:
     assert attribute_numbers(root, "absent", 1, "5", "origin") == [5.0]
     with pytest.raises(InputError, match=facts("1 2", "3")):
         attribute_numbers(root, "rpy", 3, "", "origin")
+
+
+def test_a_name_that_fills_the_screen_is_refused() -> None:
+    root = parse_xml(f"<robot><link name='{'a' * LONGEST_NAME}'/></robot>".encode(), "r")
+    assert list(named_elements(root, "link", "r")) == ["a" * LONGEST_NAME]
+    root = parse_xml(f"<robot><link name='{'a' * 10_000}'/></robot>".encode(), "r")
+    with pytest.raises(InputError, match=r"^r has a <link> with a name of 10000 characters, expected at most 1000$"):
+        named_elements(root, "link", "r")

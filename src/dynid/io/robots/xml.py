@@ -127,6 +127,10 @@ def one_number(text: str, what: str) -> float:
     return values[0]
 
 
+LONGEST_NAME = 1000
+"""Characters of the name of a link or joint; sentences repeat them."""
+
+
 def named_elements(parent: Element, tag: str, where: str) -> dict[str, Element]:
     """The children of one tag by their names, which they must have and of which none may appear twice."""
     found: dict[str, Element] = {}
@@ -135,6 +139,8 @@ def named_elements(parent: Element, tag: str, where: str) -> dict[str, Element]:
         name = element.get("name", "")
         if not name:
             raise InputError(f"{where} has a <{tag}> without a name")
+        if len(name) > LONGEST_NAME:
+            raise InputError(f"{where} has a <{tag}> with a name of {len(name)} characters, expected at most {LONGEST_NAME}")
         if name in found:
             count = sum(other.get("name") == name for other in elements)
             raise InputError(f"{tag} name '{name}' appears {count} times in {where}")

@@ -350,3 +350,19 @@ def test_a_table_of_names_is_no_list_of_them(h5py, tmp_path):
         file["t"], file["q"], file["tau"] = T, Q[:, 0], Q[:, 0]
         file.attrs["joint_names"] = "elbow"
     assert read_recording(tmp_path / "one.h5", ["elbow"]).joint_names == ("elbow",)
+
+
+def test_a_table_of_texts_that_has_no_end_is_refused(h5py, tmp_path):
+    path = tmp_path / "log.h5"
+    with h5py.File(path, "w") as file:
+        file["t"], file["q"] = np.arange(5.0), np.zeros((5, 2))
+        file.attrs["joint_names"] = ["elbow", "wrist"]
+    Hdf5Format().open(path, OpenOptions())
+    content = bytearray(path.read_bytes())
+    heap = content.index(b"GCOL")
+    free = heap + 16 + 2 * 24  # behind the two names
+    assert content[free : free + 2] == b"\0\0"
+    content[free + 8 : free + 16] = bytes(8)  # free space of no size: the library would read it again and again
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=rf"log.h5: its table of texts is damaged \(an object of no size at byte {free}\)$"):
+        Hdf5Format().open(path, OpenOptions())

@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import importlib
 import math
+import mmap
 import pickletools
 import re
+import struct
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -152,6 +154,7 @@ class Hdf5Format:
         except ImportError:
             raise MissingPackageError("h5py", "reading HDF5 logs", "hdf5") from None
         where, copy = str(path), local_copy(path)
+        _refuse_endless_heaps(where, copy)
         # Sizes of arrays are checked; lengths of texts and of its own tables the library takes from the file as they are.
         most = min(int(2 * (HARMLESS_BYTES + MOST_PACKING * copy.stat().st_size)), memory_budget())
         with (
@@ -203,6 +206,24 @@ def _joined(
     return columns, tuple(f"array '{path}' has another length and is ignored" for path in shared if path not in whole)
 
 
+def _refuse_endless_heaps(where: str, file: Path) -> None:
+    """Refuse a damaged table of texts: the library walks from object to object, and one of no size keeps it there for ever."""
+    if not file.stat().st_size:
+        return
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        start = content.find(_HEAP)
+        while start >= 0:
+            (size,) = struct.unpack_from("<Q", content[start + 8 : start + 16].ljust(8, b"\0"))
+            place, end = start + 16, min(start + size, len(content))
+            while place + 16 <= end:
+                number, length = struct.unpack_from("<H6xQ", content, place)
+                step = 16 + -(-length // 8) * 8 if number else length  # object 0 is what is free
+                if not step:
+                    raise InputError(f"{where}: its table of texts is damaged (an object of no size at byte {place})")
+                place += step
+            start = content.find(_HEAP, start + 1)
+
+
 def _stated_names(file: Any) -> tuple[str, ...]:
     """Joint names that the file states, as a list of text or an attribute; shape and kind are known before anything is read."""
     for name in ("joint_names", "joints"):
@@ -215,6 +236,10 @@ def _stated_names(file: Any) -> tuple[str, ...]:
                 texts = np.atleast_1d(np.asarray(holder[name]))
                 return tuple(v.decode(errors="replace") if isinstance(v, bytes) else str(v) for v in texts)
     return ()
+
+
+_HEAP = b"GCOL\x01\0\0\0"
+"""How a table of texts of any length begins in an HDF5 file, its version and reserved bytes."""
 
 
 class _Hdf5Arrays:
