@@ -306,8 +306,9 @@ class OffsetPreference:
             free = -Q[found] @ Q.T
             free[np.arange(len(found)), found] += 1.0
             kept = free[np.arange(len(found)), found] > ALIKE
-            independent = free[kept][_independent_rows(free[kept])]
-            fixed = np.vstack([fixed, independent])
+            if kept.any():  # rows that are independent of those before them
+                order = np.arange(int(kept.sum()))
+                fixed = np.vstack([fixed, free[kept][independent_columns(free[kept].T, order, 1e-9).kept]])
             columns.append(found[kept])
             rows.append(free[kept])
             counts.append(int(kept.sum()))
@@ -357,15 +358,6 @@ def offsets_within_noise(found: Estimate, prior: Parameters) -> IntArray:
     share = 2.0 / (9.0 * len(rows))
     quantile = len(rows) * (1.0 - share + BY_CHANCE * np.sqrt(share)) ** 3  # Wilson and Hilferty 1931
     return rows if spread <= quantile else rows[:0]
-
-
-def _independent_rows(rows: Array) -> Array:
-    """Which of these rows are independent of those before them."""
-    return (
-        np.asarray(independent_columns(rows.T, np.arange(len(rows)), 1e-9).kept, dtype=int)
-        if len(rows)
-        else np.zeros(0, int)
-    )
 
 
 UNTOLD_ROTOR = 1e-5

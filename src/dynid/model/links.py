@@ -33,13 +33,21 @@ from dynid.model.robot import Robot
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """A link as its description has it: its own ten parameters, in its own frame."""
+    """A link as its description has it, or as it is to be written: its own ten parameters, in its own frame."""
 
     name: str
     phi: Array
     body: int
     """The moving body it belongs to; -1 for the ground."""
     merged: bool
+    size: Array
+    """Of the numbers that cancelled in the parameters, which sets what in them is rounding."""
+
+    def is_like(self, present: Array) -> bool:
+        """Equal up to what merging and taking apart rounds off: mass, first moments and inertias each by their size."""
+        groups = (slice(0, 1), slice(1, 4), slice(4, 10))
+        difference = np.abs(self.phi - present)
+        return all(difference[group].max() <= ROUNDING * self.size[group].max() for group in groups)
 
 
 def links_of(robot: Robot) -> tuple[Link, ...]:
@@ -52,41 +60,23 @@ def links_of(robot: Robot) -> tuple[Link, ...]:
             own[link.body] -= part
             total[link.body] += np.abs(part)
     own[np.abs(own) <= 1e-12 * total] = 0.0  # what is left of a link that had nothing of its own is round-off
-    moving = [Link(name, phi, body, False) for body, (name, phi) in enumerate(zip(robot.links, own, strict=True))]
-    return (*moving, *(Link(link.name, link.phi, link.body, True) for link in robot.merged))
+    moving = [Link(name, own[body], body, False, total[body]) for body, name in enumerate(robot.links)]
+    return (*moving, *(Link(link.name, link.phi, link.body, True, np.abs(link.phi)) for link in robot.merged))
 
 
 ROUNDING = 1e-14
 """Relative difference up to which an inertial counts as unchanged."""
 
 
-@dataclass(frozen=True, eq=False)
-class LinkInertial:
-    """Ten parameters of one link in its own frame, as they are to be written.
-
-    ``size`` is that of the numbers which cancelled in them, which sets what in them is rounding.
-    """
-
-    link: str
-    phi: Array
-    size: Array
-
-    def is_like(self, present: Array) -> bool:
-        """Equal up to what merging and taking apart rounds off: mass, first moments and inertias each by their size."""
-        groups = (slice(0, 1), slice(1, 4), slice(4, 10))
-        difference = np.abs(self.phi - present)
-        return all(difference[group].max() <= ROUNDING * self.size[group].max() for group in groups)
-
-
 def links_taken_apart(
     robot: Robot, notes: list[str], described: Mapping[str, Array] | None = None, *, physical: bool = False
-) -> list[LinkInertial]:
+) -> list[Link]:
     """Moving links first, then the merged ones, in the frames of the robot.
 
     ``described`` has the moving links' own ten parameters by name, as the robot's description states them. With ``physical``
     no link is left that is no physical body, even one that its description states so: for programs that take no such.
     """
-    apart: list[LinkInertial] = []
+    apart: list[Link] = []
     shares: dict[str, Array] = {}
     for body, (name, whole) in enumerate(zip(robot.links, robot.parameters.inertials, strict=True)):
         into_body = {  # what brings the ten parameters of every link with mass that hangs on the body into its frame
@@ -107,12 +97,14 @@ def links_taken_apart(
             for part, phi in shared.items()
             if not np.array_equal(phi, parts[part])
         }
-        apart.append(LinkInertial(name, _without(whole, shared), size))
+        apart.append(Link(name, _without(whole, shared), body, False, size))
     for link in robot.merged if physical else ():
         if link.body < 0 and not is_consistent(link.phi, allow_empty=True):
             shares[link.name] = np.zeros(10)
             notes.append(f"link '{link.name}' on the ground is no physical body and is written without mass")
-    apart.extend(LinkInertial(link.name, shares.get(link.name, link.phi), np.abs(link.phi)) for link in robot.merged)
+    apart.extend(
+        Link(link.name, shares.get(link.name, link.phi), link.body, True, np.abs(link.phi)) for link in robot.merged
+    )
     return apart
 
 
@@ -136,7 +128,7 @@ def with_links_apart(robot: Robot, described: Robot) -> tuple[Robot, tuple[str, 
     if not robot.merged:
         return robot, ()
     notes: list[str] = []
-    apart = {link.link: link.phi for link in links_taken_apart(robot, notes, own_inertials(described), physical=True)}
+    apart = {link.name: link.phi for link in links_taken_apart(robot, notes, own_inertials(described), physical=True)}
     merged = tuple(
         link if np.array_equal(apart[link.name], link.phi) else replace(link, phi=apart[link.name]) for link in robot.merged
     )

@@ -121,7 +121,9 @@ def reduced_form(consistent: ConsistentSet, E: Array, rounds: int = ROUNDS) -> R
         if all(now is before for now, before in zip(new, faces, strict=True)):
             break
         faces = new
-        left = _without_free(seen, faces, links, consistent)
+        # the rows with what free parameters can make of them taken out
+        Q = np.linalg.qr(seen @ _free_columns(seen, faces, links, consistent.n))[0]
+        left = np.asarray(seen - Q @ (Q.T @ seen))
     T, program, kept = _program(consistent, faces, links, (basis, constant), arrows, rows, (inequalities, offsets), seen)
     return ReducedForm(consistent, program, T, tuple(faces), rows, *kept)
 
@@ -229,15 +231,6 @@ def _free_columns(seen: Array, faces: list[Face], links: list[IntArray], n: int)
         return rest
     _, singular, right = np.linalg.svd(seen @ rest, full_matrices=False)
     return np.asarray(rest @ right[singular > CLEARLY_SEEN * np.abs(seen).max(initial=0.0)].T)
-
-
-def _without_free(seen: Array, faces: list[Face], links: list[IntArray], consistent: ConsistentSet) -> Array:
-    """The rows with what free parameters can make of them taken out."""
-    shown = seen @ _free_columns(seen, faces, links, consistent.n)
-    if not shown.shape[1]:
-        return seen
-    Q = np.linalg.qr(shown)[0]
-    return np.asarray(seen - Q @ (Q.T @ seen))
 
 
 def _coordinates(faces: list[Face], links: list[IntArray], bounded: IntArray, n: int) -> tuple[Array, IntArray, IntArray]:
@@ -406,11 +399,9 @@ def _solution(table: Array, allowed: Array, start: Array) -> Array | None:
                 break
         if not better:
             break
-    return _tidied(table, v, least) if least < EXACT else None
-
-
-def _tidied(table: Array, v: Array, least: float) -> Array:
-    """``v`` without entries that are next to nothing, if it is as good: axes of most robots are aligned with their frames."""
+    if least >= EXACT:
+        return None
+    # without entries that are next to nothing, if it is as good: axes of most robots are aligned with their frames
     w = np.where(np.abs(v) > TOGETHER * np.abs(v).max(), v, 0.0)
     w /= np.linalg.norm(w)
     size = float(np.linalg.norm(np.einsum("abr,a,b->r", table, w, w)))

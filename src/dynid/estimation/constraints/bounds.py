@@ -26,7 +26,7 @@ Constraints and conditions from the tables of a run file or a file of their own,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -85,7 +85,7 @@ class Bounds:
         object.__setattr__(self, "constraints", tuple(self.constraints))
 
     def convex(self) -> tuple[Constraint, ...]:
-        """The bounds that are linear in the parameters: masses, ``h - m lower >= 0``, single parameters."""
+        """The bounds that are linear in the parameters: masses, ``h - m lower >= 0`` and ``m upper - h >= 0``, single parameters."""
         found: list[Constraint] = list(self.constraints)
         for name, (lower, upper) in self.limits.items():
             if np.isinf(lower) and np.isinf(upper):
@@ -94,7 +94,12 @@ class Bounds:
             if name == TOTAL_MASS:
                 found.append(TotalMass(max(lower, 0.0), upper))
             elif centre is not None:
-                found.extend(_centre_rows(name, *centre, lower, upper))
+                link, axis = centre
+                moment = f"m{axis}{link}"
+                if np.isfinite(lower):
+                    found.append(Linear({moment: 1.0, f"m{link}": -lower}, 0.0, np.inf, label=f"{name} from {lower:g}"))
+                if np.isfinite(upper):
+                    found.append(Linear({moment: -1.0, f"m{link}": upper}, 0.0, np.inf, label=f"{name} up to {upper:g}"))
             elif barycentric_name(name) is None:
                 parameter = parameter_name(name)
                 if parameter[0] == "m" and parameter[1:].isdigit():
@@ -200,15 +205,6 @@ def phi_from_box(layout: Layout, p: Array) -> Array:
 def centre_of(constraint: Linear) -> tuple[int, str] | None:
     """Link and axis, if the constraint bounds a centre of mass."""
     return centre_name(constraint.label.split(" ", 1)[0])
-
-
-def _centre_rows(name: str, link: int, axis: str, lower: float, upper: float) -> Iterator[Constraint]:
-    """``h - m lower >= 0`` and ``m upper - h >= 0``."""
-    moment = f"m{axis}{link}"
-    if np.isfinite(lower):
-        yield Linear({moment: 1.0, f"m{link}": -lower}, 0.0, np.inf, label=f"{name} from {lower:g}")
-    if np.isfinite(upper):
-        yield Linear({moment: -1.0, f"m{link}": upper}, 0.0, np.inf, label=f"{name} up to {upper:g}")
 
 
 def read_bounds(path: str | Path) -> Bounds:

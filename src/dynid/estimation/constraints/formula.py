@@ -280,81 +280,8 @@ class Formula:
             self.refuse(at, f"'{name}' is no parameter of the regressor, expected m1, mx1, Ixx1 ..")
         return {parameter_name(name): 1.0}, 0.0
 
-
-def linear_terms(text: str, what: str = "expression") -> dict[str, float]:
-    """Coefficients by parameter of a formula that is linear in them, names as here: ``J2yy`` becomes ``Iyy2``."""
-    return Formula(text, what).terms()
-
-
-def is_statement(node: ast.expr) -> bool:
-    """Whether a part of a formula holds or does not, rather than being a number."""
-    while isinstance(node, ast.IfExp):
-        node = node.body
-    return isinstance(node, ast.Compare | ast.BoolOp)
-
-
-def operands_of(node: ast.expr) -> tuple[str, Operands]:
-    """What a sum or a product is made of, from the left, however long; nothing of any other part."""
-    if isinstance(node, ast.UnaryOp):
-        return "sum", [(isinstance(node.op, ast.USub), node.operand)]
-    for kind, (forward, inverse) in {"sum": (ast.Add, ast.Sub), "product": (ast.Mult, ast.Div)}.items():
-        found: Operands = []
-        first = node
-        while isinstance(first, ast.BinOp) and isinstance(first.op, forward | inverse):
-            found.append((isinstance(first.op, inverse), first.right))
-            first = first.left
-        if found:
-            return kind, [(False, first), *reversed(found)]
-    return "", []
-
-
-def _children(node: ast.expr) -> list[tuple[ast.expr, bool | None]]:
-    """Parts of a part, and whether each must be a statement; None where it may be either."""
-    numbers = [part for _, part in operands_of(node)[1]]
-    match node:
-        case ast.BinOp(op=ast.Pow(), left=left, right=right):
-            numbers = [left, right]
-        case ast.Compare(left=left, comparators=others):
-            numbers = [left, *others]
-        case ast.Call(args=parts):
-            numbers = parts
-        case ast.BoolOp(values=parts):
-            return [(part, True) for part in parts]
-        case ast.IfExp(body=body, test=test, orelse=other):
-            own = [] if isinstance(other, ast.Constant) else [(other, is_statement(body))]
-            return [(body, None), (test, True), *own]
-    return [(part, False) for part in numbers]
-
-
-def _added(parts: Iterable[tuple[float, Terms]]) -> Terms:
-    total: dict[str, float] = {}
-    constant = 0.0
-    for factor, (terms, own) in parts:
-        constant += factor * own
-        for name, value in terms.items():
-            total[name] = total.get(name, 0.0) + factor * value
-    return total, constant
-
-
-_STEPS = {"sum": (operator.add, operator.sub), "product": (operator.mul, operator.truediv)}
-_COMPARED = {ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge}
-_LEAST = float(np.finfo(float).tiny)
-"""Violation of a statement that fails exactly on the edge of its ``if``."""
-
-Value: TypeAlias = Dual | float
-
-
-class _NoValueError(Exception):
-    """A formula has no value for these parameters: a division by zero, a logarithm of a negative number."""
-
-
-@dataclass(frozen=True)
-class Expression(Formula):
-    """A statement on parameters as a violation: positive where it does not hold."""
-
-    what: str = "condition"
-
     def __call__(self, read: Reader) -> Any:
+        """What a statement on parameters is worth as a violation: positive where it does not hold."""
         tree = self.tree
         try:
             if isinstance(tree, ast.Compare):
@@ -458,9 +385,76 @@ class Expression(Formula):
             return None
 
 
+def linear_terms(text: str, what: str = "expression") -> dict[str, float]:
+    """Coefficients by parameter of a formula that is linear in them, names as here: ``J2yy`` becomes ``Iyy2``."""
+    return Formula(text, what).terms()
+
+
+def is_statement(node: ast.expr) -> bool:
+    """Whether a part of a formula holds or does not, rather than being a number."""
+    while isinstance(node, ast.IfExp):
+        node = node.body
+    return isinstance(node, ast.Compare | ast.BoolOp)
+
+
+def operands_of(node: ast.expr) -> tuple[str, Operands]:
+    """What a sum or a product is made of, from the left, however long; nothing of any other part."""
+    if isinstance(node, ast.UnaryOp):
+        return "sum", [(isinstance(node.op, ast.USub), node.operand)]
+    for kind, (forward, inverse) in {"sum": (ast.Add, ast.Sub), "product": (ast.Mult, ast.Div)}.items():
+        found: Operands = []
+        first = node
+        while isinstance(first, ast.BinOp) and isinstance(first.op, forward | inverse):
+            found.append((isinstance(first.op, inverse), first.right))
+            first = first.left
+        if found:
+            return kind, [(False, first), *reversed(found)]
+    return "", []
+
+
+def _children(node: ast.expr) -> list[tuple[ast.expr, bool | None]]:
+    """Parts of a part, and whether each must be a statement; None where it may be either."""
+    numbers = [part for _, part in operands_of(node)[1]]
+    match node:
+        case ast.BinOp(op=ast.Pow(), left=left, right=right):
+            numbers = [left, right]
+        case ast.Compare(left=left, comparators=others):
+            numbers = [left, *others]
+        case ast.Call(args=parts):
+            numbers = parts
+        case ast.BoolOp(values=parts):
+            return [(part, True) for part in parts]
+        case ast.IfExp(body=body, test=test, orelse=other):
+            own = [] if isinstance(other, ast.Constant) else [(other, is_statement(body))]
+            return [(body, None), (test, True), *own]
+    return [(part, False) for part in numbers]
+
+
+def _added(parts: Iterable[tuple[float, Terms]]) -> Terms:
+    total: dict[str, float] = {}
+    constant = 0.0
+    for factor, (terms, own) in parts:
+        constant += factor * own
+        for name, value in terms.items():
+            total[name] = total.get(name, 0.0) + factor * value
+    return total, constant
+
+
+_STEPS = {"sum": (operator.add, operator.sub), "product": (operator.mul, operator.truediv)}
+_COMPARED = {ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge}
+_LEAST = float(np.finfo(float).tiny)
+"""Violation of a statement that fails exactly on the edge of its ``if``."""
+
+Value: TypeAlias = Dual | float
+
+
+class _NoValueError(Exception):
+    """A formula has no value for these parameters: a division by zero, a logarithm of a negative number."""
+
+
 def condition_from_text(text: str, name: str = "") -> Condition:
     """A condition that must hold, from its formula."""
-    found = Expression(text)
+    found = Formula(text, "condition")
     if not is_statement(found.tree):
         found.refuse(0, "it is a number, expected a comparison such as m1 > 2")
     return Condition(name or text, found)

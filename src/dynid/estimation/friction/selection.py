@@ -205,22 +205,19 @@ class FrictionChoice:
         numbers, moves = nonlinear_parameters(fitted)
         return cls(fitted.tuned, model, numbers=numbers, moves=moves, misfit=misfit_moves(fitted), **more)
 
-    def _in_words(self) -> str:
-        """The error of the model on held-out blocks beside that of the linear one, or of the best other where it is the linear one."""
-        errors = {trial.model: trial.error for trial in self.trials}
-        own = errors.pop(self.model, None)
-        other = "linear" if "linear" in errors else min(errors, key=lambda name: errors[name], default="")
-        told = [f"held-out error {100.0 * own:.2g} %"] if own is not None else []
-        told += [f"{other} {100.0 * errors[other]:.2g} %"] if other else []
-        return f"Friction model: {self.model} ({'; '.join(told)})."
-
     def notes(self) -> tuple[str, ...]:
         """What was chosen and against what."""
         notes = []
         if self.reason:
             notes.append(f"friction '{self.model}' was taken: {self.reason}")
         elif self.trials:
-            notes.append(self._in_words())
+            # the error on held-out blocks beside that of the linear model, or of the best other where it is the linear one
+            errors = {trial.model: trial.error for trial in self.trials}
+            error = errors.pop(self.model, None)
+            other = "linear" if "linear" in errors else min(errors, key=lambda name: errors[name], default="")
+            told = [f"held-out error {100.0 * error:.2g} %"] if error is not None else []
+            told += [f"{other} {100.0 * errors[other]:.2g} %"] if other else []
+            notes.append(f"Friction model: {self.model} ({'; '.join(told)}).")
         if self.joints:
             own = ", ".join(f"{joint} {model}" for joint, model in self.joints.items())
             notes.append(f"joints with a friction model of their own, which predicts them better: {own}")

@@ -82,7 +82,13 @@ class Scales:
     def at_joints(self, recording: Recording) -> Recording:
         """The recording with torque made of current, with everything measured at coupled motors carried to the joints, and with
         positions from the zero of the description."""
-        carried = self._carried_to_joints(recording)
+        carried = recording if self.drive_gains is None else recording.with_drive_gains(self.drive_gains)
+        changes = {
+            name: self.carried(name, values) for name in self.coupled if (values := getattr(carried, name)) is not None
+        }
+        if self.coupling is not None and changes:
+            note = f"carried from motors to joints ({', '.join(self.coupling.terms)}): {', '.join(changes)}"
+            carried = carried.with_(**changes, source=carried.source.noting(note.replace("_", " ")))
         if self.zero is None:
             return carried
         moved = {
@@ -92,17 +98,6 @@ class Scales:
         }
         told = ", ".join(f"{name} {zero:.4g}" for name, zero in zip(carried.joint_names, self.zero, strict=True) if zero)
         return carried.with_(**moved, source=carried.source.noting(f"position zeros were subtracted: {told}"))
-
-    def _carried_to_joints(self, recording: Recording) -> Recording:
-        if self.drive_gains is not None:
-            recording = recording.with_drive_gains(self.drive_gains)
-        changes = {
-            name: self.carried(name, values) for name in self.coupled if (values := getattr(recording, name)) is not None
-        }
-        if self.coupling is None or not changes:
-            return recording
-        note = f"carried from motors to joints ({', '.join(self.coupling.terms)}): {', '.join(changes)}"
-        return recording.with_(**changes, source=recording.source.noting(note.replace("_", " ")))
 
     def carried(self, quantity: str, values: Array) -> Array:
         """Rows of a quantity at the joints, if they were measured at coupled motors."""

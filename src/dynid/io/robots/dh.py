@@ -104,7 +104,10 @@ def robot_from_table(table: Mapping[str, Any], where: str = "DH table", source: 
     links = [text(rows[i].get("link", f"link{i + 1}"), f"link of joint '{names[i]}'") for i in order]
     merged: tuple[MergedLink, ...] = ()
     if "flange" in table:  # the frame beyond the last joint of the table, remembered as a link without mass
-        pose = _flange_pose(table["flange"], convention, f"[flange] of {where}")
+        flange = table_of(table["flange"], place := f"[flange] of {where}")
+        check_keys(flange, _DH_KEYS, ("theta_offset",), place)
+        keys = (*_DH_KEYS, "theta_offset")
+        pose = dh_pose(convention, *(number(flange.get(key, 0.0), f"{key} in {place}") for key in keys))
         merged = (MergedLink("flange", new_number[len(rows) - 1], pose, np.zeros(10)),)
     coupling = None
     if "coupling" in table:
@@ -139,13 +142,6 @@ def _joint_tables(table: Mapping[str, Any], where: str) -> tuple[list[dict[str, 
         if names.count(one) > 1:
             raise InputError(f"joint name '{one}' appears {names.count(one)} times in {where}")
     return rows, names
-
-
-def _flange_pose(table: Any, convention: Convention, where: str) -> Array:
-    flange = table_of(table, where)
-    check_keys(flange, _DH_KEYS, ("theta_offset",), where)
-    a, alpha, d, theta = (number(flange.get(key, 0.0), f"{key} in {where}") for key in (*_DH_KEYS, "theta_offset"))
-    return dh_pose(convention, a, alpha, d, theta)
 
 
 def _closed(

@@ -77,7 +77,7 @@ def new_mjcf(robot: Robot, notes: list[str], described: Robot | None, target: Pa
     from dynid.io.robots.written_shapes import add_shapes
 
     notes.extend(untied(robot))
-    apart = {wanted.link: wanted.phi for wanted in links_taken_apart(robot, notes, own_inertials(described), physical=True)}
+    apart = {wanted.name: wanted.phi for wanted in links_taken_apart(robot, notes, own_inertials(described), physical=True)}
     called = {}
     if "world" in apart:
         called["world"] = next(name for name in ("world_link", "world_body", "world_frame") if name not in apart)

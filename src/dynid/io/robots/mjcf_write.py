@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ from dynid.io.robots.simulator_joint import (
 from dynid.io.robots.xml import ElementSpan, XmlText, serialize_xml, xml_tag
 from dynid.model.effects.effect import PLACES
 from dynid.model.inertia import change_of_frame, mass_com_inertia
-from dynid.model.links import LinkInertial, links_of, links_taken_apart
+from dynid.model.links import Link, links_of, links_taken_apart
 from dynid.model.poses import inverse_pose
 from dynid.model.robot import Robot
 
@@ -139,14 +140,14 @@ def patched_mjcf(robot: Robot, description: Description, target: Path, notes: li
     moving = {name for name in present.links if name not in virtual}
     apart = links_taken_apart(robot, notes, own, physical=True)
     for wanted in apart:
-        if wanted.link not in own:
-            raise UnknownNameError("link", wanted.link, own, where)
+        if wanted.name not in own:
+            raise UnknownNameError("link", wanted.name, own, where)
     for wanted in _without_virtual(apart, virtual, robot, present):
-        if wanted.link not in bodies:
-            raise UnpatchableError(f"does not show the body '{wanted.link}' in its text")
-        if all_stated or wanted.link in refused or not wanted.is_like(own[wanted.link]):
-            phi = solid_body(wanted.link, wanted.phi, notes) if wanted.link in moving else wanted.phi
-            _patch_inertial(text, bodies[wanted.link], phi)
+        if wanted.name not in bodies:
+            raise UnpatchableError(f"does not show the body '{wanted.name}' in its text")
+        if all_stated or wanted.name in refused or not wanted.is_like(own[wanted.name]):
+            phi = solid_body(wanted.name, wanted.phi, notes) if wanted.name in moving else wanted.phi
+            _patch_inertial(text, bodies[wanted.name], phi)
     _patch_joints(robot, present, model, text, joints, where, notes)
     if not np.array_equal(robot.gravity, present.gravity):
         options = [child for child in text.root.children if child.tag == "option"]
@@ -162,9 +163,9 @@ def patched_mjcf(robot: Robot, description: Description, target: Path, notes: li
     return text.edited()
 
 
-def _without_virtual(apart: list[LinkInertial], virtual: set[str], robot: Robot, present: Robot) -> list[LinkInertial]:
+def _without_virtual(apart: list[Link], virtual: set[str], robot: Robot, present: Robot) -> list[Link]:
     """Links between two joints of one body have no place for mass; what they have goes into the body where that is held."""
-    kept = {wanted.link: wanted for wanted in apart}
+    kept = {wanted.name: wanted for wanted in apart}
     merged = {link.name: link for link in robot.merged}
     for name in virtual & set(kept):
         wanted = kept.pop(name)
@@ -179,7 +180,7 @@ def _without_virtual(apart: list[LinkInertial], virtual: set[str], robot: Robot,
         into = inverse_pose(link.placement)
         moved = change_of_frame(into[:3, :3], into[:3, 3]) @ wanted.phi
         before = kept[link.name]
-        kept[link.name] = LinkInertial(link.name, before.phi + moved, before.size + np.abs(moved))
+        kept[link.name] = replace(before, phi=before.phi + moved, size=before.size + np.abs(moved))
     return list(kept.values())
 
 

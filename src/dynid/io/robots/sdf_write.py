@@ -115,11 +115,11 @@ def _patched(robot: Robot, description: Description, notes: list[str]) -> XmlTex
     model = next(child for outer in (text.root, *text.root.children) for child in outer.children if child.tag == "model")
     links, joints = (model.named(tag) for tag in ("link", "joint"))
     for wanted in links_taken_apart(robot, notes, present):
-        if wanted.link not in links:
-            raise UnknownNameError("link", wanted.link, links, where)
-        refuse_moments_without_mass(wanted.link, wanted.phi, "SDF")
-        if not wanted.is_like(present[wanted.link]):
-            _patch_inertial(text, links[wanted.link], wanted.phi)
+        if wanted.name not in links:
+            raise UnknownNameError("link", wanted.name, links, where)
+        refuse_moments_without_mass(wanted.name, wanted.phi, "SDF")
+        if not wanted.is_like(present[wanted.name]):
+            _patch_inertial(text, links[wanted.name], wanted.phi)
     for i, joint in joints_in_file(robot, joints, where):
         axis = joint.child("axis")
         assert axis is not None  # a joint that moves has one, or was not read
@@ -179,7 +179,7 @@ def _new_sdf(robot: Robot, notes: list[str], described: Robot | None, target: Pa
     from dynid.io.robots.written_shapes import sdf_shapes
 
     shapes = sdf_shapes(robot, target, notes)
-    apart = {wanted.link: wanted.phi for wanted in links_taken_apart(robot, notes, own_inertials(described))}
+    apart = {wanted.name: wanted.phi for wanted in links_taken_apart(robot, notes, own_inertials(described))}
     called = _link_names(robot, notes)
     # a thread pitch in metres per turn came with version 1.10
     version = "1.10" if any(pitch(joint) != 0.0 for joint in robot.joints) else "1.8"

@@ -115,10 +115,10 @@ def _patched(robot: Robot, content: bytes, where: str, notes: list[str]) -> XmlT
     text = XmlText(content, where)
     links, joints = (text.root.named(tag) for tag in ("link", "joint"))
     for wanted in links_taken_apart(robot, notes, present):
-        if wanted.link not in links:
-            raise UnknownNameError("link", wanted.link, links, where)
-        if not wanted.is_like(present[wanted.link]):
-            _patch_inertial(text, links[wanted.link], wanted.phi)
+        if wanted.name not in links:
+            raise UnknownNameError("link", wanted.name, links, where)
+        if not wanted.is_like(present[wanted.name]):
+            _patch_inertial(text, links[wanted.name], wanted.phi)
     for i, joint in joints_in_file(robot, joints, where):
         stated = joint.child("dynamics")
         # rotor inertia is no part of URDF, but where a file states it, it must not contradict the rest
@@ -163,7 +163,7 @@ def new_urdf(robot: Robot, notes: list[str], described: Robot | None) -> str:
     notes.extend(untied(robot))
     if any(pose[:3, 3].any() for pose in shift):
         notes.append("link frames were shifted onto their joint axes, as URDF wants them")
-    apart = {wanted.link: wanted.phi for wanted in links_taken_apart(robot, notes, own_inertials(described))}
+    apart = {wanted.name: wanted.phi for wanted in links_taken_apart(robot, notes, own_inertials(described))}
     ground, grounded = _root_link(robot)
     # the link of a body, or of the ground, and what brings a pose in the body into the frame of that link
     above = {-1: (ground, np.eye(4))} | {i: (robot.links[i], inverse_pose(pose)) for i, pose in enumerate(shift)}

@@ -254,7 +254,9 @@ class XmlText:
 
     def insert_child(self, element: ElementSpan, lines: Sequence[str], *, at_end: bool = False) -> None:
         """Put lines of XML into an element, first or last among its children, laid out as its neighbours are."""
-        indent = self._indent_of_children(element)
+        indent = self._indent(element.children[0] if element.children else element)
+        if indent is not None and not element.children:
+            indent += self.indent_step
         start = "" if indent is None else self._newline + indent
         text = "".join(start + line.lstrip() if indent is None else start + line for line in lines)
         if element.self_closing:
@@ -308,12 +310,6 @@ class XmlText:
         if begin == 0 or self._content[begin - 1 : begin] != b"\n":
             return None
         return self._content[begin : element.start].decode()
-
-    def _indent_of_children(self, element: ElementSpan) -> str | None:
-        if element.children:
-            return self._indent(element.children[0])
-        own = self._indent(element)
-        return None if own is None else own + self.indent_step
 
     def _tag_end(self, start: int) -> int:
         """Behind the ``>`` that closes the tag at ``start``; one inside quotes does not."""
