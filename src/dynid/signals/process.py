@@ -57,7 +57,10 @@ def process(
         True
     """
     _refuse_other_kinds(recording)
-    chain = _undelayed(complete_steps(steps, edge_s), recording.source.torque_delay_s)
+    chain, delay_s = complete_steps(steps, edge_s), recording.source.torque_delay_s
+    if delay_s != 0.0:  # torque is moved to where it belongs once rows are on a uniform clock
+        place = next((k + 1 for k, step in enumerate(chain) if isinstance(step, Resample)), len(chain))
+        chain = (*chain[:place], Shift(delay_s, signals=("torque",)), *chain[place:])
     if isinstance(recording, RecordingStream):
         return ProcessedStream(recording, chain)
     tally = Tally()
@@ -123,14 +126,6 @@ def _naming(log: str) -> Iterator[None]:
         if str(error).startswith(log):
             raise
         raise InputError(f"{log}: {error}") from error
-
-
-def _undelayed(chain: tuple[Step, ...], delay_s: float) -> tuple[Step, ...]:
-    """The steps with torque moved to where it belongs, once rows are on a uniform clock."""
-    if delay_s == 0.0:
-        return chain
-    place = next((k + 1 for k, step in enumerate(chain) if isinstance(step, Resample)), len(chain))
-    return (*chain[:place], Shift(delay_s, signals=("torque",)), *chain[place:])
 
 
 def complete_steps(steps: Sequence[Step], edge_s: float | None = None) -> tuple[Step, ...]:

@@ -154,8 +154,12 @@ def sdpa_text(program: SdpaProgram | ConsistentFit) -> str:
     sizes: list[int] = []
     entries: list[Entry] = []
     if given.rows is not None:
-        sizes.append(len(given.rows) + 1)
-        entries += _objective_entries(given.rows)
+        # ``[[u, (F y)^T], [F y, 1]]``
+        n, (at, column) = len(given.rows), np.nonzero(given.rows)
+        sizes.append(n + 1)
+        values = zip(at, column, given.rows[at, column], strict=True)
+        products: list[Entry] = [(int(c) + 2, 1, 1, int(r) + 2, float(v)) for r, c, v in values]
+        entries += sorted([(1, 1, 1, 1, 1.0), *((0, 1, i + 2, i + 2, -1.0) for i in range(n)), *products])
     if linear:
         sizes.append(-len(linear))
         found = _matrix_entries(linear, [[(i, i)] for i in range(len(linear))], np.ones(len(linear)))
@@ -212,15 +216,6 @@ def _constraints(program: SdpaProgram) -> tuple[list[LinearRow], list[tuple[int,
             places = [[(int(a), int(b))] for a, b in zip(i, j, strict=True)]
             blocks.append((size, _matrix_entries(part, places, weight)))
     return linear, blocks
-
-
-def _objective_entries(rows: Array) -> list[Entry]:
-    """``[[u, (F y)^T], [F y, 1]]``."""
-    entries: list[Entry] = [(0, 1, i + 2, i + 2, -1.0) for i in range(len(rows))]
-    entries.append((1, 1, 1, 1, 1.0))
-    at, column = np.nonzero(rows)
-    entries += [(int(c) + 2, 1, 1, int(r) + 2, float(v)) for r, c, v in zip(at, column, rows[at, column], strict=True)]
-    return sorted(entries)
 
 
 def _matrix_entries(part: list[LinearRow], places: list[list[tuple[int, int]]], weight: Array) -> list[Entry]:

@@ -175,7 +175,9 @@ def _cut_at_gaps(pieces: Iterable[P], even: bool, remedy: str) -> Iterator[tuple
             continue
         steps = np.diff(piece.time, prepend=last_s)
         if np.isnan(period_s):
-            period_s = _period_of(steps[1:])
+            # the mean feels the rounding of the stamps least, the median no gap
+            own = steps[1:]
+            period_s = float(np.mean(own[own <= GAP * float(np.median(own))]))
         late = steps > GAP * period_s
         if even:
             # Refuse steps other than the sample period; those that are late interrupt the log.
@@ -193,12 +195,6 @@ def _cut_at_gaps(pieces: Iterable[P], even: bool, remedy: str) -> Iterator[tuple
         last_s = float(piece.time[-1])
     if held is not None:
         raise InputError("a part of the samples has 1 row, too short for anything that runs along time")
-
-
-def _period_of(steps: Array) -> float:
-    """The sample period of a log: the mean feels the rounding of the stamps least, the median no gap."""
-    usual = float(np.median(steps))
-    return float(np.mean(steps[steps <= GAP * usual]))
 
 
 HEAD_ROWS = 10_001
