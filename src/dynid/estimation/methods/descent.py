@@ -39,20 +39,6 @@ GRADIENT_MATRIX: Array = phi_from_pseudo_inertia(np.eye(16).reshape(4, 4, 4, 4))
 """``G_ij = sum_k GRADIENT_MATRIX[i, j, k] g_k``: the gradient by ten parameters as one by the pseudo-inertia."""
 
 
-@dataclass(frozen=True, eq=False)
-class Descent:
-    """Where the iteration ended."""
-
-    x: Array
-    value: float
-    decrement: float
-    """Half the decrease that a Newton step promises: how far from the optimum, to second order."""
-    converged: bool
-    iterations: int
-    history: tuple[float, ...]
-    """Value of every iterate."""
-
-
 def block_diagonal(blocks: Array, n: int, rest: float = 1.0) -> Array:
     """Blocks of ten on the diagonal of an ``n`` by ``n`` matrix, ``rest`` on what is left of it."""
     matrix = np.zeros((n, n))
@@ -218,23 +204,20 @@ class ConsistentDescent(ABC):
             told = self.watch(prior.with_values(phi)) if self.watch is not None else None
             return bool(told) or time.perf_counter() - began > self.seconds
 
-        end = self.solve(fit, stop)
-        free = fit.with_free_base(end.x)
-        details: dict[str, Any] = {
-            "iterations": end.iterations,
-            "objective": end.value,
-            "decrement": end.decrement,
-            "history": list(end.history),
-            "chi_square_excess": fit.chi_square_excess(end.x),
-            "seconds": time.perf_counter() - began,
-        }
+        x, converged, details = self.solve(fit, stop)
+        free = fit.with_free_base(x)
+        details |= {"chi_square_excess": fit.chi_square_excess(x), "seconds": time.perf_counter() - began}
         if free is not None:
             return fit.finish(self.name, free, self.covariance, None, (), details, free=True)
-        outcome = None if end.converged else Outcome.NOT_CONVERGED
-        return fit.finish(self.name, end.x, self.covariance, outcome, (), details)
+        outcome = None if converged else Outcome.NOT_CONVERGED
+        return fit.finish(self.name, x, self.covariance, outcome, (), details)
 
-    def solve(self, fit: ConsistentFit, watch: Callable[[Array], bool] | None = None) -> Descent:
-        """Descend from a start well inside until a step promises less than ``settle`` of the whole cost, or ``watch(phi)`` says to stop."""
+    def solve(self, fit: ConsistentFit, watch: Callable[[Array], bool] | None = None) -> tuple[Array, bool, dict[str, Any]]:
+        """Descend from a start well inside until a step promises less than ``settle`` of the whole cost, or ``watch(phi)`` says to stop.
+
+        Returned are where it ended, whether it settled there, iterations, the objective there and of every iterate, and half the
+        decrease that a Newton step promises: how far from the optimum, to second order.
+        """
         n, slots, margin_body = fit.consistent.n, fit.consistent.layout.slots, fit.consistent.margin * unit_body("full")
         effect_lower = np.full(n - slots.size, -np.inf)
         effect_lower[fit.consistent.linear.lower_bounded - slots.size] = 0.0
@@ -285,4 +268,5 @@ class ConsistentDescent(ABC):
                 history.append(value)
             if accepted and watch is not None and watch(fit.phi(x)):
                 break
-        return Descent(x, value, decrement, converged, count, tuple(history))
+        details = {"iterations": count, "objective": value, "decrement": decrement, "history": history}
+        return x, converged, details
