@@ -46,8 +46,8 @@ from dynid.regression.row_filter import ROWS_PER_BAND, BandLimit, FilteredRows
 from dynid.regression.row_source import RowSource
 from dynid.regression.torque_rows import TorqueRows
 from dynid.signals.butterworth import filter_window
-from dynid.signals.checks.joints import HELD_OUT as HELD_OUT_SHARE
-from dynid.signals.checks.joints import SHORTEST_S
+from dynid.signals.checks import HELD_OUT as HELD_OUT_SHARE
+from dynid.signals.checks import SHORTEST_S
 from dynid.signals.process import process
 from dynid.signals.recording import Recording
 from dynid.signals.samples import Samples

@@ -20,7 +20,7 @@ from dynid.errors import InputError, TooShortError
 from dynid.finding import DataCheck
 from dynid.model.robot import Robot
 from dynid.pipeline.signal_filter import STILL, Filter, as_recorded, to_samples
-from dynid.signals.checks.joints import SHORTEST_S
+from dynid.signals.checks import SHORTEST_S
 from dynid.signals.measures import FEWEST_ROWS
 from dynid.signals.process import ProcessedStream, process
 from dynid.signals.recording import Part, Recording, StaticRecording, WrenchRecording

@@ -211,7 +211,7 @@ def _code_format(name: str, prefix: str | None = None) -> _Format:
     """Functions in a language; without a prefix they have the robot's name in C, and none where files or namespaces keep them apart."""
 
     def prefix_of(robot: Robot) -> str:
-        from dynid.io.code.functions import name_of
+        from dynid.io.code.equations import name_of
 
         return prefix if prefix is not None else f"{name_of(robot.name)}_" if name == "c" else ""
 
@@ -418,7 +418,7 @@ def write_file(
         told = (*carried, *told)
     path = folder / f"{_file_name(run.robot.name)}_{end}{format.suffix}"
     if name == "matlab":  # a class has the name of its file
-        from dynid.io.code.functions import name_of
+        from dynid.io.code.equations import name_of
 
         path = path.with_name(f"{name_of(path.stem)}{format.suffix}")
     written = format.write(held, path, allow_inconsistent, run if sample is None or name != "json" else None)

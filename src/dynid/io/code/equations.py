@@ -8,11 +8,20 @@ become zero, and with them their products. With angular velocity ``w``, angular 
 and second moments ``S = tr(I)/2 1 - I`` are
 
     f = m a + U h,        n = h x a + sum over its points of r x U r,   e.g. n_x = (U S)_zy - (U S)_yz + (h x a)_x.
+
+The functions of one robot, before they are written in a language: what each takes, what it fills, and what it must return.
+
+    tau = M(q) a + C(q, v) v + g(q) + friction(q, v, a, load)
+
+``coriolis_matrix`` is that of Christoffel symbols, so ``dM/dt - 2 C`` is skew; robots on a floating base, whose velocities are no rates of
+coordinates, have none. ``forward_dynamics`` takes friction at the sliding sign of the speed; where friction depends on the load, which
+depends on the acceleration, there is none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -21,7 +30,7 @@ from numpy.typing import NDArray
 
 from dynid.arrays import Array
 from dynid.dynamics.joint_effects import effect_gains, rotor_matrix
-from dynid.io.code.expressions import Expression, Graph, derivative, symbolic_signals
+from dynid.io.code.expressions import Dialect, Expression, Graph, derivative, inputs_of, straight_line, symbolic_signals
 from dynid.model.effects.effect import Effect, Motion
 from dynid.model.inertia import change_of_frame, pseudo_inertia
 from dynid.model.joint import Joint, axis_point, pitch
@@ -365,3 +374,93 @@ def _group(joints: Sequence[Joint], placements: Sequence[Array], inertials: Arra
         if joints[i].parent >= 0:
             R, p = placements[i][:3, :3], placements[i][:3, 3]
             inertials[joints[i].parent] += change_of_frame(R, p) @ common
+
+
+Call: TypeAlias = Callable[[str, Sequence[Array], tuple[int, ...]], Array]
+"""Evaluates a function by name at states ``(states, ..)`` into an array of a shape."""
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """One function: what it takes, what it fills and its purpose."""
+
+    arguments: tuple[tuple[str, int], ...]
+    output: str
+    shape: tuple[int, ...]
+    values: NDArray[np.object_]
+    inputs: frozenset[str]
+    purpose: str
+
+    @property
+    def size(self) -> int:
+        """Numbers that it fills."""
+        return int(np.prod(self.shape))
+
+    def body(self, dialect: Dialect) -> list[str]:
+        """Its code: inputs into locals ``q0 ..`` first, so that outputs may overwrite them, then the statements."""
+        lines: list[str] = []
+        for letter, size in self.arguments:
+            used = [k for k in range(size) if f"{letter}{k}" in self.inputs]
+            lines += [f"{dialect.local}{letter}{k} = {dialect.entry(letter, (k,))}{dialect.end}" for k in used]
+            if not used and dialect.unused is not None:
+                lines.append(dialect.unused.format(letter))
+        places = (dialect.entry(self.output, place) for place in np.ndindex(self.shape))
+        return lines + straight_line(dict(zip(places, self.values, strict=True)), dialect)
+
+
+def robot_functions(robot: Robot) -> dict[str, Function]:
+    """Every function of a robot, by its name."""
+    symbols = SymbolicRobot.of(robot)
+    (q, v, a), n = symbols.motion(), robot.n_dof
+    still, load, torque = symbols.constants(np.zeros(n)), symbols.inputs("load", n), symbols.inputs("tau", n)
+    carried = symbols.transmitted_torque(q, v, a)
+    total = carried + symbols.rotor_torque(a) + symbols.friction(q, v, a, carried)
+    position, velocity, acceleration, loads = ("q", robot.n_position), ("v", n), ("a", n), ("load", n)
+    found = {
+        "inverse_dynamics": _function(
+            (position, velocity, acceleration),
+            "tau",
+            total,
+            "tau = M(q) a + C(q, v) v + g(q) + friction: torque of a motion",
+        ),
+        "mass_matrix": _function((position,), "M", symbols.mass_matrix(q), "inertia matrix with rotor inertias"),
+        "gravity": _function((position,), "tau", symbols.rigid_torque(q, still, still), "torque that holds against gravity"),
+        "coriolis": _function(
+            (position, velocity),
+            "tau",
+            symbols.rigid_torque(q, v, still, gravity=False),
+            "Coriolis and centrifugal torque c(q, v) = C(q, v) v",
+        ),
+        "friction": _function(
+            (position, velocity, acceleration, loads),
+            "tau",
+            symbols.friction(q, v, a, load),
+            "friction and offsets; load is the torque that the joints transmit",
+        ),
+    }
+    if not robot.floating:
+        found["coriolis_matrix"] = _function(
+            (position, velocity), "C", symbols.coriolis_matrix(q, v), "C(q, v) by Christoffel symbols: dM/dt - 2 C is skew"
+        )
+    if not load_dependent(found):
+        found["forward_dynamics"] = _function(
+            (position, velocity, ("tau", n)), "a", symbols.acceleration(q, v, torque), "acceleration under a torque"
+        )
+    return found
+
+
+def load_dependent(functions: Mapping[str, Function]) -> bool:
+    """Whether friction depends on the torque that the joints transmit."""
+    return any(name.startswith("load") for name in functions["friction"].inputs)
+
+
+def _function(arguments: Sequence[tuple[str, int]], output: str, values: NDArray[np.object_], purpose: str) -> Function:
+    flat: NDArray[np.object_] = values.ravel()
+    expressions: list[Expression] = flat.tolist()
+    return Function(tuple(arguments), output, values.shape, flat, frozenset(inputs_of(expressions)), purpose)
+
+
+def name_of(robot: str) -> str:
+    """A robot's name as one that every language takes."""
+    name = re.sub(r"\W+", "_", robot, flags=re.ASCII).strip("_") or "robot"
+    return name if name[0].isalpha() else f"robot_{name}"

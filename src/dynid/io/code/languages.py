@@ -28,12 +28,16 @@ from pathlib import Path
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.dynamics.inverse_dynamics import inverse_dynamics, random_states_within_limits, transmitting
+from dynid.dynamics.inverse_dynamics import inverse_dynamics, needs_load, random_states_within_limits, transmitting
+from dynid.dynamics.joint_effects import rotor_matrix
+from dynid.dynamics.regressors import static_regressor
 from dynid.errors import InputError
 from dynid.files import write_text
+from dynid.io.code.equations import Call, Function, load_dependent, name_of, robot_functions
 from dynid.io.code.expressions import Dialect
-from dynid.io.code.functions import Call, Function, function_gap, load_dependent, name_of, robot_functions
+from dynid.io.robots.proof import SMALLEST_SHARE, largest_gap
 from dynid.io.robots.simulator_joint import WrittenModel, refuse_inconsistent
+from dynid.model.friction import without_friction
 from dynid.model.robot import Robot
 
 SELF_TEST_STATES = 8
@@ -168,6 +172,47 @@ def source_parity(
     """Largest relative difference between the functions of a file and dynid, on random states; see :func:`function_gap`."""
     with tempfile.TemporaryDirectory() as folder:
         return function_gap(robot, evaluate_source(name, robot, path, prefix, Path(folder)), n_states, seed)
+
+
+def function_gap(robot: Robot, call: Call, n_states: int = 100, seed: int = 0) -> float:
+    """Largest relative difference between written functions and Python, on random states.
+
+    Every function counts. Parts of the torque are compared with the whole of it, entries of matrices with those of the inertia matrix
+    ``sqrt(M_jj M_kk)``, where diagonal entries count as no less than a share of the largest entry
+    (:data:`~dynid.io.robots.proof.SMALLEST_SHARE`): a link without inertia leaves nothing but rounding there.
+    """
+    q, v, a = random_states_within_limits(robot, n_states, seed)
+    still = np.zeros_like(v)
+    load, frictionless = (inverse_dynamics(one, q, v, a) for one in (transmitting(robot), without_friction(robot)))
+    total = inverse_dynamics(robot, q, v, a, load)
+    gravity = inverse_dynamics(robot, q, still, still, effects=False)
+
+    def coriolis(speed: Array) -> Array:
+        return inverse_dynamics(robot, q, speed, still, effects=False) - gravity
+
+    expected = {
+        "inverse_dynamics": ((q, v, a), total),
+        "gravity": ((q,), gravity),
+        "coriolis": ((q, v), coriolis(v)),
+        "friction": ((q, v, a, load), total - frictionless),
+    }
+    gaps = [largest_gap(ours, call(name, given, ours.shape), total) for name, (given, ours) in expected.items()]
+    inertia, _ = static_regressor(robot, q)
+    M = inertia @ robot.parameters.values[: robot.parameters.n_inertial] + rotor_matrix(robot)
+    diagonal = np.abs(np.diagonal(M, axis1=1, axis2=2)).max(axis=0)
+    size = np.sqrt(np.maximum(diagonal, SMALLEST_SHARE * np.abs(M).max()))
+    scale = np.where((both := np.outer(size, size)) > 0.0, both, 1.0)
+    gaps.append(float((np.abs(call("mass_matrix", (q,), M.shape) - M).max(axis=0) / scale).max()))
+    if not needs_load(robot):
+        bias = inverse_dynamics(robot, q, v, still)
+        answer = call("forward_dynamics", (q, v, total), a.shape)
+        gaps.append(largest_gap(total, np.einsum("nij,nj->ni", M, answer) + bias))
+    if not robot.floating:  # C e_j = (c(v + e_j) - c(v) - c(e_j)) / 2, of the symmetric form that c is made of
+        at_v, units = coriolis(v), np.eye(robot.n_dof)
+        C = 0.5 * np.stack([coriolis(v + e) - at_v - coriolis(still + e) for e in units], axis=-1)
+        fastest = 1.0 + np.abs(v).max()
+        gaps.append(float((np.abs(call("coriolis_matrix", (q, v), C.shape) - C).max(axis=0) / (scale * fastest)).max()))
+    return max(gaps)
 
 
 def evaluate_source(name: str, robot: Robot, path: str | os.PathLike[str], prefix: str, folder: Path) -> Call:

@@ -5,8 +5,8 @@ import pytest
 
 import dynid
 from dynid.errors import InputError
-from dynid.io.code.functions import function_gap, load_dependent, name_of, robot_functions
-from dynid.io.code.languages import write_c
+from dynid.io.code.equations import load_dependent, name_of, robot_functions
+from dynid.io.code.languages import function_gap, write_c
 from dynid.model.effects.dry_friction import LoadCoulomb
 from problems import demo_arm, planar_2r
 

@@ -1,11 +1,16 @@
-"""Checks of joints: their names and limits, rests and jumps of whole turns, units that look wrong, and torque that is not there.
+"""The data check of a log alone: what is in it and what is wrong with it, each finding one sentence and a fix.
 
-Checks of rows and their clock: its unit, steps and gaps, the length of the log, repeated rows, what reading found, and values that
-cannot be.
+Here are the findings that need the log alone, or the robot's names and limits. Those that compare torque with the nominal
+model are in :mod:`dynid.validation.data_check`. A new check is one function and one line at the end.
+
+Checks of joints: their names and limits, rests and jumps of whole turns, units that look wrong, and torque that is not there. Checks of
+rows and their clock: its unit, steps and gaps, the length of the log, repeated rows, what reading found, and values that cannot be. Those
+of what sensors do to a signal are in :mod:`dynid.signals.sensing_checks`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +30,7 @@ from dynid.signals.measures import (
     turning_joints,
 )
 from dynid.signals.recording import Recording, beyond
+from dynid.signals.sensing_checks import check_constant, check_quantisation, check_saturation, check_velocity
 from dynid.signals.steps.cuts import repeated_rows
 from dynid.signals.steps.filters import EDGE_S
 
@@ -380,3 +386,44 @@ def check_values(recording: Recording, robot: Robot | None = None) -> DataCheck:
             )
             return DataCheck((finding,), {})
     return DataCheck((), {})
+
+
+Check = Callable[[Recording, Robot | None], DataCheck]
+
+#: Made on every log.
+_ALWAYS: tuple[Check, ...] = (check_reading, check_joint_names, check_values, check_length)
+#: Made on logs of enough rows whose values are all possible.
+_SIGNALS: tuple[Check, ...] = (
+    check_clock,
+    check_repeated,
+    check_motion,
+    check_jumps,
+    check_quantisation,
+    check_saturation,
+    check_constant,
+    check_velocity,
+    check_degrees,
+    check_torque_present,
+    check_limits,
+)
+
+
+def check_signals(recording: Recording, robot: Robot | None = None) -> DataCheck:
+    """Findings that need no dynamics; with a robot, also its joint names and limits."""
+    found = DataCheck(
+        (),
+        {
+            "rows": recording.n_samples,
+            "duration_s": recording.duration_s,
+            "rate_hz": recording.rate_hz,
+            "joints": recording.joint_names,
+            "quantities": recording.quantities,
+        },
+    )
+    for check in _ALWAYS:
+        found = found.merged(check(recording, robot))
+    if recording.n_samples < FEWEST_ROWS or found.find("impossible_value") is not None:
+        return found
+    for check in _SIGNALS:
+        found = found.merged(check(recording, robot))
+    return found
