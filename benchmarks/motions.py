@@ -164,12 +164,16 @@ def promised(
     ones, the latter root mean square over all parameters (of eight logs of one parameter alone it would itself scatter by a quarter);
     ``biased`` is the mean distance of the values from the truth, in promised deviations; ``not_followed`` how far the robot was from the
     motion, root mean square of the worst joint as a share of its range: what is not followed is another motion than was promised.
+    ``condition_ratio`` is of an identification with the effects of the design on the rows of the motion; everything else, and
+    ``default_condition_ratio``, of one by default options, which chooses friction and keeps what it keeps of the standstill, on the
+    logs where its friction has the same columns.
     """
     from dynid import identify
     from dynid.dynamics.simulate import with_effect
     from dynid.excitation.prediction import DEFAULT_NOISE, predict_sigmas, torque_noise_of
     from dynid.pipeline.options import Settings
     from dynid.pipeline.simulate import simulate_log
+    from dynid.signals.steps.filters import EDGE_S
 
     robot = read_robot(
         robot_path(case, folder), ("viscous", "coulomb", "offset", "armature"), None, case.options.get("lock", {})
@@ -182,34 +186,34 @@ def promised(
     torque_noise = noise / DEFAULT_NOISE * torque_noise_of(rubbing)
     promise = np.array([one.sigma for one in predict_sigmas(rubbing, torque_noise, rate_hz)])
     truth = found.base.K @ model.parameters.values
-    conditions, stated, values, away = [], [], [], []
+    away, conditions, estimates = [], [], []
+    end_s = STANDSTILL_S + found.playable.duration_s
+    as_designed = Settings(method="wls", friction="linear", from_s=STANDSTILL_S - EDGE_S, to_s=end_s + EDGE_S)
     for seed in range(1, logs + 1):
         log = folder / f"{case.name}.parquet"
         _, played = simulate_log(model, table, log, rate_hz=rate_hz, torque_noise=noise, encoder_bits=0, seed=seed)
         error = np.sqrt(((played.position - played.reference_position) ** 2).mean(axis=0))
         away.append(float((error / np.ptp(played.reference_position, axis=0)).max()))
-        estimate = identify(model, [log], Settings(method="wls")).estimate
-        if estimate.base.names == found.base.names:  # identification may choose a friction model with more columns
-            conditions.append(estimate.condition_number / found.played_condition_number)
-            stated.append(estimate.sigma / promise)
-            values.append(estimate.base_values)
-    row: dict[str, Any] = {
+        conditions.append(identify(model, [log], as_designed).estimate.condition_number)
+        estimates.append(identify(model, [log], Settings(method="wls")).estimate)
+    estimates = [one for one in estimates if one.base.names == found.base.names]
+    values, stated = np.array([one.base_values for one in estimates]), np.array([one.sigma for one in estimates]) / promise
+    return {
         "robot": case.name,
         "design_condition": found.condition_number,
         "played_condition": found.played_condition_number,
-        "logs": len(values),
+        "condition_ratio": float(np.median(conditions) / found.played_condition_number),
+        "not_followed": float(np.median(away)),
+        "logs": len(estimates),
+        "default_condition_ratio": float(
+            np.median([one.condition_number for one in estimates]) / found.played_condition_number
+        ),
+        "stated": float(np.median(stated)),
+        "stated_10_90": np.quantile(stated, (0.1, 0.9)).tolist(),
+        "scattered": float(np.sqrt((np.var(values, axis=0, ddof=1) / promise**2).mean())),
+        "scattered_median": float(np.median(np.std(values, axis=0, ddof=1) / promise)),
+        "biased": float(np.sqrt((((values.mean(axis=0) - truth) / promise) ** 2).mean())),
     }
-    if len(values) > 1:
-        row |= {
-            "condition_ratio": float(np.median(conditions)),
-            "not_followed": float(np.median(away)),
-            "stated": float(np.median(stated)),
-            "stated_10_90": np.quantile(stated, (0.1, 0.9)).tolist(),
-            "scattered": float(np.sqrt((np.var(values, axis=0, ddof=1) / promise**2).mean())),
-            "scattered_median": float(np.median(np.std(values, axis=0, ddof=1) / promise)),
-            "biased": float(np.sqrt((((np.mean(values, axis=0) - truth) / promise) ** 2).mean())),
-        }
-    return row
 
 
 def with_standstill(motion: Trajectory, rate_hz: float, seconds: float = STANDSTILL_S) -> Samples:
