@@ -236,6 +236,8 @@ UNPLAYABLE = {
     "limits that exclude everything": (("--position", "3:4"), facts("position limit", "pan_joint", "-2.5 to 2.5")),
     "drives that hold nothing": (("--torque", "0.01"), facts("torque", "lift_joint")),
     "a speed of nothing": (("--velocity", "0"), facts("velocity", "0", "positive")),
+    "limits of fewer joints": (("--acceleration", "1,2,3"), facts("acceleration limit", "3 values", "2 joints")),
+    "noise of fewer joints": (("--torque-noise", "1,2,3"), facts("torque noise", "3 values", "2 joints")),
     "a joint without limits": ((), facts("position limit", "lift_joint", "--position")),
     "a speed that no robot reaches": ((), facts("velocity limits", "1000", "pan_joint", "--velocity")),
 }

@@ -270,7 +270,7 @@ def test_refusals(robot):
         search_excitation(rubbing, reduce_to_base(rubbing), SHAPE, limits=limits_of(rubbing))
     with pytest.raises(InputError, match="unknown criterion 'beauty'"):
         search_excitation(robot, None, SHAPE, criterion="beauty", limits=limits_of(robot), rest=False)
-    with pytest.raises(InputError, match="expected torque noise is 0"):
+    with pytest.raises(InputError, match="torque noise is 0, expected a positive number"):
         search_excitation(robot, None, SHAPE, torque_noise=0.0, limits=limits_of(robot), rest=False)
     crawling = limits_of(robot, acceleration=1e-9)
     with pytest.raises(InputError, match=facts("base parameters", "condition number", "--period")):

@@ -18,7 +18,7 @@ from dynid.excitation.collision import Clearance, UncheckedError, usual_clearanc
 from dynid.excitation.criteria import Criterion
 from dynid.excitation.excitation_result import Excitation, finished_excitation, led_from, told_if_poor
 from dynid.excitation.fixed_motions import actuator_excitation, sinusoid_excitation
-from dynid.excitation.limits import Limits, limits_of, without_excluded_joints
+from dynid.excitation.limits import Limits, limits_of, per_joint, without_excluded_joints
 from dynid.excitation.options import DEFAULT_CLEARANCE_M, LIMITS, ROBOT, SEARCHED, ExciteSettings
 from dynid.excitation.points import design_points
 from dynid.excitation.pose_limits import tool_place
@@ -84,6 +84,8 @@ def design_excitation(
     model, kept = _moved_within(robot, asked, limits)
     if asked.home is not None:
         check_home(model, np.asarray(asked.home, dtype=np.float64), kept)
+    if asked.torque_noise is not None:
+        per_joint("torque noise", asked.torque_noise, model)
     if asked.purpose == "actuators":
         found = actuator_excitation(model, kept, **asked.chosen("top_hz", "seed"))
     elif asked.shape == "points":
@@ -128,7 +130,7 @@ def _moved_within(robot: Robot | str | Path, settings: ExciteSettings, given: Li
 
 def _repeated(found: Excitation, asked: ExciteSettings, target: str) -> Excitation:
     """The motion played as often as a target asks for."""
-    needed = periods_until(found, target, asked.periods, _one_or_all(asked.torque_noise), asked.rate)
+    needed = periods_until(found, target, asked.periods, asked.torque_noise, asked.rate)
     check_n_samples(found.playable.duration_s / asked.periods * needed, asked.rate)
     again = finished_excitation(
         found.robot,
@@ -189,14 +191,16 @@ def _usual_limits(model: Robot, settings: ExciteSettings, apart: Clearance | Non
         for name in ("position", "velocity", "acceleration", "jerk", "torque")
         if getattr(settings, name) is not None
     }
-    given = {name: _one_or_all(value) if name != "position" else value for name, value in given.items()}
+    given = {
+        name: value if name == "position" else per_joint(f"{name} limit", value, model) for name, value in given.items()
+    }
     told: list[str] = []
     if settings.robot_limits is not None:
         for name, values in read_robot_limits(settings.robot_limits, model).items():
             if np.isfinite(values).any():
                 given[name] = _tightest(name, given.get(name), values)
-    rate = np.minimum(np.asarray(given.get("acceleration", np.inf), dtype=np.float64), model.limits("ddq_max"))
-    speed = np.minimum(np.asarray(given.get("velocity", np.inf), dtype=np.float64), model.limits("dq_max"))
+    rate = np.minimum(given.get("acceleration", np.inf), model.limits("ddq_max"))
+    speed = np.minimum(given.get("velocity", np.inf), model.limits("dq_max"))
     stated_fast = [name for name, most in zip(model.joint_names, speed, strict=True) if NO_LIMIT <= most < np.inf]
     if stated_fast:
         raise InputError(
@@ -206,7 +210,7 @@ def _usual_limits(model: Robot, settings: ExciteSettings, apart: Clearance | Non
     lacking = ~np.isfinite(rate)
     if lacking.any() and np.isfinite(speed).all():
         arm = known_arm(model)
-        torque = np.minimum(np.asarray(given.get("torque", np.inf), dtype=np.float64), model.limits("tau_max"))
+        torque = np.minimum(given.get("torque", np.inf), model.limits("tau_max"))
         usual = np.array(arm.acceleration) if arm else derived_acceleration(model, speed, torque)
         unknown = [name for name, bad in zip(model.joint_names, lacking & ~np.isfinite(usual), strict=True) if bad]
         if unknown:
@@ -255,9 +259,8 @@ def _tightest(name: str, given: Any, values: Array) -> Array:
     if given is None:
         return values
     if name == "position":
-        pairs = np.broadcast_to(np.asarray(given, dtype=np.float64), values.shape)
-        return np.column_stack([np.maximum(pairs[:, 0], values[:, 0]), np.minimum(pairs[:, 1], values[:, 1])])
-    return np.minimum(np.asarray(given, dtype=np.float64), values)
+        return np.column_stack([np.maximum(given[:, 0], values[:, 0]), np.minimum(given[:, 1], values[:, 1])])
+    return np.minimum(values, given)
 
 
 def _refuse_unchecked(what: str, settings: ExciteSettings) -> None:
@@ -309,10 +312,6 @@ def _searched(
         family = BSplineShape(length_s, DEFAULT_INTERVALS if settings.intervals is None else settings.intervals)
     chosen = settings.chosen("criterion", "starts", "rest", "periods", "scaled", "seconds", "seed", "engine")
     chosen |= {name: value for name, value in own.items() if name != "shape"}
-    noise = _one_or_all(settings.torque_noise)
-    return search_excitation(model, None, family, torque_noise=noise, limits=limits, progress=progress, **chosen)
-
-
-def _one_or_all(values: tuple[float, ...] | None) -> float | tuple[float, ...] | None:
-    """One number for every joint, or one for each."""
-    return values[0] if values is not None and len(values) == 1 else values
+    return search_excitation(
+        model, None, family, torque_noise=settings.torque_noise, limits=limits, progress=progress, **chosen
+    )

@@ -18,7 +18,7 @@ from dynid.excitation.barrier import LinearLimits
 from dynid.excitation.criteria import Criterion, condition_number, of_scaled_columns
 from dynid.excitation.excitation_result import base_regressor
 from dynid.excitation.gradient import by_parameters, effect_gradient, torque_gradient
-from dynid.excitation.limits import FINE, Limits, margins_of, pose_limits
+from dynid.excitation.limits import FINE, Limits, margins_of, per_joint, pose_limits
 from dynid.excitation.pose_limits import PoseLimit
 from dynid.excitation.shapes import LinearShape
 from dynid.excitation.trajectories import Trajectory
@@ -87,10 +87,7 @@ class DesignProblem:
             effect_gradient(effect, still, np.zeros((1, effect.incidence(robot.n_joints).shape[1])))
         weights = np.ones(robot.n_joints)
         if torque_noise is not None:
-            noise = np.broadcast_to(np.asarray(torque_noise, dtype=np.float64), (robot.n_joints,))
-            if not (np.isfinite(noise).all() and (noise > 0.0).all()):
-                raise InputError(f"expected torque noise is {noise.min():g}, expected positive numbers")
-            weights = 1.0 / noise
+            weights = 1.0 / per_joint("torque noise", torque_noise, robot)
         return cls(
             robot=smooth,
             measured=robot,

@@ -193,7 +193,7 @@ def limits_of(
         position=freeze(allowed),
         velocity=freeze(fraction * speed),
         acceleration=freeze(fraction * rate),
-        jerk=freeze(np.full(robot.n_joints, np.inf) if jerk is None else _per_joint("jerk limit", jerk, robot)),
+        jerk=freeze(np.full(robot.n_joints, np.inf) if jerk is None else per_joint("jerk limit", jerk, robot)),
         torque=freeze(effort),
         torque_uncertainty=float(torque_uncertainty),
         tool_speed=np.inf if tool_speed is None else float(tool_speed),
@@ -368,13 +368,7 @@ def _range(given: ArrayLike | None, robot: Robot, notes: list[str]) -> tuple[Arr
     low, high = robot.position_limits.T
     if given is None:
         return low, high
-    pairs = np.asarray(given, dtype=np.float64)
-    if pairs.shape not in ((2,), (1, 2), (robot.n_joints, 2)):
-        raise InputError(
-            f"position limit has {pairs.size} numbers, expected a lowest and a highest one, or {robot.n_joints} pairs"
-        )
-    check_finite("position limit", np.where(np.isinf(pairs), 0.0, pairs))
-    pairs = np.broadcast_to(pairs, (robot.n_joints, 2))
+    pairs = pair_per_joint(given, robot)
     _note_tighter("position limit", (low > pairs[:, 0]) | (high < pairs[:, 1]), robot, notes)
     lowest, highest = np.maximum(low, pairs[:, 0]), np.minimum(high, pairs[:, 1])
     if not (lowest < highest).all():
@@ -386,11 +380,22 @@ def _range(given: ArrayLike | None, robot: Robot, notes: list[str]) -> tuple[Arr
     return lowest, highest
 
 
+def pair_per_joint(given: ArrayLike, robot: Robot) -> Array:
+    """Lowest and highest position of every joint, given as one pair or one for each."""
+    pairs = np.asarray(given, dtype=np.float64)
+    if pairs.shape not in ((2,), (1, 2), (robot.n_joints, 2)):
+        raise InputError(
+            f"position limit has {pairs.size} numbers, expected a lowest and a highest one, or {robot.n_joints} pairs"
+        )
+    check_finite("position limit", np.where(np.isinf(pairs), 0.0, pairs))
+    return np.broadcast_to(pairs, (robot.n_joints, 2))
+
+
 def _tighter(name: str, given: ArrayLike | None, described: Array, robot: Robot, notes: list[str]) -> Array:
     """The smaller of the limit that is given and the description's."""
     if given is None:
         return described
-    values = _per_joint(name, given, robot)
+    values = per_joint(name, given, robot)
     _note_tighter(name, described < values, robot, notes)
     return np.minimum(described, values)
 
@@ -401,7 +406,8 @@ def _note_tighter(name: str, tighter: BoolArray, robot: Robot, notes: list[str])
         notes.append(f"the {name} of the description is tighter than the given one and is used for {joints}")
 
 
-def _per_joint(name: str, values: ArrayLike, robot: Robot) -> Array:
+def per_joint(name: str, values: ArrayLike, robot: Robot) -> Array:
+    """A limit of every joint, given as one number or one for each."""
     array = np.asarray(values, dtype=np.float64)
     check_finite(name, np.where(np.isposinf(array), 0.0, array))  # infinite: none is given for this joint
     if array.shape not in ((), (1,), (robot.n_joints,)):

@@ -27,7 +27,7 @@ from dynid.dynamics.regressors import torque_regressor
 from dynid.errors import InputError, UnknownNameError
 from dynid.excitation.criteria import condition_number, scaling_of
 from dynid.excitation.excitation_result import MEASURE_HZ, Excitation, base_regressor, finished_excitation
-from dynid.excitation.limits import Limits
+from dynid.excitation.limits import Limits, per_joint
 from dynid.excitation.shapes import random_fourier
 from dynid.excitation.trajectories import PolynomialTrajectory
 from dynid.io.logs.read import read_recording
@@ -74,7 +74,7 @@ def torque_noise_of(found: Excitation, stated: ArrayLike | None = None) -> Array
     """Torque noise of every joint, N m or N: as stated, else one percent of the joint's root mean square torque."""
     robot = found.robot
     if stated is not None:
-        return np.broadcast_to(np.asarray(stated, dtype=np.float64), (robot.n_joints,))
+        return per_joint("torque noise", stated, robot)
     tau = inverse_dynamics(robot, *found.playable.evaluate(found.playable.grid(2000)))
     size = np.sqrt((tau**2).mean(axis=0))
     return np.where(size > 0.0, DEFAULT_NOISE * size, DEFAULT_NOISE * max(float(size.max()), 1e-9))
