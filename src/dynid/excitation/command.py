@@ -260,7 +260,7 @@ def _tightest(name: str, given: Any, values: Array) -> Array:
         return values
     if name == "position":
         return np.column_stack([np.maximum(given[:, 0], values[:, 0]), np.minimum(given[:, 1], values[:, 1])])
-    return np.minimum(values, given)
+    return np.asarray(np.minimum(values, given))
 
 
 def _refuse_unchecked(what: str, settings: ExciteSettings) -> None:
