@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, freeze
+from dynid.arrays import Array, check_positive, freeze
 from dynid.dynamics.closed_chains import tree_motion
 from dynid.dynamics.inverse_dynamics import checked_motion, effect_signals, random_states_within_limits, tree_effect_motion
 from dynid.dynamics.joint_effects import effect_energy
@@ -121,8 +121,7 @@ class EnergyRows(SampleRows):
         super().__post_init__()
         if (self.interval_s is None) == (self.knots_s is None):
             raise InputError("energy rows need either the length of their intervals or the times of their knots")
-        if self.interval_s is not None and not (np.isfinite(self.interval_s) and self.interval_s > 0.0):
-            raise InputError(f"interval of the energy rows is {self.interval_s} s, expected a positive number")
+        check_positive("interval of the energy rows", self.interval_s, "seconds")
         if self.knots_s is not None:
             knots = np.asarray(self.knots_s, dtype=np.float64)
             if knots.ndim != 1 or len(knots) < 2 or not (np.diff(knots) > 0.0).all():

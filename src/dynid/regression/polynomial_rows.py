@@ -29,7 +29,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, IntArray, check_finite, check_shape, freeze
+from dynid.arrays import Array, IntArray, check_finite, check_positive, check_shape, freeze
 from dynid.dynamics.closed_chains import gain_rate, tree_motion
 from dynid.dynamics.inverse_dynamics import effect_signals, passive_columns, tree_effect_motion
 from dynid.dynamics.joint_effects import effect_momentum
@@ -218,8 +218,7 @@ class OnlinePolynomialRows:
         _check_rows(robot, settings, composition, every)
         self.robot, self.every = robot, every
         # The sample period, less the rounding of the stamps where the window is meant as a whole number of samples.
-        if not (np.isfinite(sample_period_s) and sample_period_s > 0.0):
-            raise InputError(f"sample period is {sample_period_s} s, expected a positive finite number")
+        check_positive("sample period", sample_period_s, "seconds")
         count = round(settings.window_s / sample_period_s)
         period_s = (
             settings.window_s / count

@@ -19,7 +19,7 @@ from typing import IO, Protocol
 
 import numpy as np
 
-from dynid.arrays import Array, frozen_view
+from dynid.arrays import Array, check_positive, frozen_view
 from dynid.errors import InputError
 from dynid.regression.decimation import DecimatedPart, Decimation, FilteredPart
 from dynid.regression.row_source import ALL, BLOCK_LIMIT, CHUNK_ROWS, Chunk, RowSource, WrappedRows
@@ -283,12 +283,10 @@ class FilterAndDecimate(TapFilter):
             raise InputError(f"FilterAndDecimate every is {self.every}, expected a whole number of rows, 1 or more")
         if self.every == 1 and self.cutoff_hz is None:
             raise InputError("FilterAndDecimate keeps every row and has no cut-off: give cutoff_hz or every > 1")
-        if self.cutoff_hz is not None and not (np.isfinite(self.cutoff_hz) and self.cutoff_hz > 0.0):
-            raise InputError(f"FilterAndDecimate cutoff_hz is {self.cutoff_hz}, expected a positive number of hertz")
+        check_positive("FilterAndDecimate cutoff_hz", self.cutoff_hz, "hertz")
         if self.order not in range(1, 13):
             raise InputError(f"FilterAndDecimate order is {self.order}, expected a whole number from 1 to 12")
-        if self.edge_s is not None and not (np.isfinite(self.edge_s) and self.edge_s >= 0.0):
-            raise InputError(f"FilterAndDecimate edge_s is {self.edge_s}, expected zero or a positive number")
+        check_positive("FilterAndDecimate edge_s", self.edge_s, or_zero=True)
 
     def plan(self, period_s: float) -> tuple[Array, int, int]:
         taps = zero_phase_taps(self.order, float(f"{self.fraction(period_s):.9g}"))
@@ -334,12 +332,10 @@ class BandLimit(TapFilter):
     edge_s: float | None = None
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.band_hz) and self.band_hz > 0.0):
-            raise InputError(f"BandLimit band_hz is {self.band_hz}, expected a positive number of hertz")
+        check_positive("BandLimit band_hz", self.band_hz, "hertz")
         if not 20.0 <= self.attenuation_db <= 120.0:
             raise InputError(f"BandLimit attenuation_db is {self.attenuation_db}, expected 20 to 120")
-        if self.edge_s is not None and not (np.isfinite(self.edge_s) and self.edge_s >= 0.0):
-            raise InputError(f"BandLimit edge_s is {self.edge_s}, expected zero or a positive number")
+        check_positive("BandLimit edge_s", self.edge_s, or_zero=True)
 
     def every(self, period_s: float) -> int:
         """Of how many rows one is kept."""

@@ -20,8 +20,8 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sparse
 
-from dynid.arrays import Array, IntArray, freeze
-from dynid.errors import InputError, UnknownNameError
+from dynid.arrays import Array, IntArray, check_positive, freeze
+from dynid.errors import UnknownNameError
 from dynid.estimation.consistency.conic_solver import Cone, cone_rows, matrix_from_rows, triangle_entries
 from dynid.estimation.constraints.base import ConeRows, Constraint, Layout
 from dynid.model.inertia import CONDITIONS, PLAIN_BASIS, PSEUDO_BASIS
@@ -261,8 +261,7 @@ def _check(condition: str, margin: float) -> None:
     """Refuse a condition that nobody knows, and a margin that no link can have."""
     if condition not in CONDITIONS:
         raise UnknownNameError("consistency condition", condition, CONDITIONS)
-    if not (np.isfinite(margin) and margin >= 0.0):
-        raise InputError(f"margin is {margin}, expected zero or a positive number")
+    check_positive("margin", margin, or_zero=True)
 
 
 def _scaled_rows(part: ConeRows, size: Array, margin: float) -> Triplets:
