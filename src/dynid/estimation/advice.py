@@ -64,7 +64,7 @@ def advice_lines(advice: Sequence[Advice]) -> tuple[str, ...]:
         falls = " and ".join(f"{100.0 * one.gain:.0f} % on {one.joint}" for one in own[:NAMED] if one.gain > 0.0)
         falls += f" and less on {len(own) - NAMED} more" if len(own) > NAMED else ""
         remedy = (
-            "no option models this; held-out error it would take away:"
+            "no option adds this to the model; held-out error it would take away:"
             if own[0].option is None
             else f"add {own[0].option}, which lowers the held-out error by"
         )

@@ -146,16 +146,19 @@ def _gears(held: HeldOut, torque: Sequence[Array]) -> Iterator[ModelExtension]:
             continue
         slopes = [_slopes(robot, log, j, own) for log, own in zip(held.logs, through, strict=True)]
         words = f"what the torques would be if the link of {joint.name} were not where its motor is: its gear"
+        measured_by = f" (--calibrate compliance:{joint.name} measures it)"
         swung = [_swung(own[:, j] / size[j], log) for log, own in zip(held.logs, through, strict=True)]
         for behind in zip(*swung, strict=True):
             made = held.rows([_displaced(*one) for one in zip(slopes, behind, strict=True)], range(held.n_joints))
             columns = {i: made[:, i : i + 1] for i in range(held.n_joints) if made[:, i].any()}
-            yield ModelExtension((j,), f"residuals follow {words} is elastic and winds up", None, columns, least=LEAST_YIELD)
+            yield ModelExtension(
+                (j,), f"residuals follow {words} is elastic and winds up{measured_by}", None, columns, least=LEAST_YIELD
+            )
         carried = [_swung(own[:, j] / size[j], log, (np.inf,))[0] for log, own in zip(held.logs, measured, strict=True)]
         made = held.rows([_displaced(*one) for one in zip(slopes, carried, strict=True)], range(held.n_joints))
         columns = {i: made[:, i : i + 1] * (i != j) for i in range(held.n_joints) if i == j or made[:, i].any()}
         if len(columns) > 1:
-            cause = f"residuals of other joints follow {words} has backlash or is elastic"
+            cause = f"residuals of other joints follow {words} has backlash or is elastic (--calibrate backlash:{joint.name} measures it)"
             yield ModelExtension((j,), cause, None, columns, least=LEAST_YIELD)
 
 
@@ -281,7 +284,10 @@ def _times(held: HeldOut, v: list[Array]) -> Iterator[ModelExtension]:
             [np.column_stack([t, t * own[:, j], t * np.tanh(own[:, j] / WIDTH)]) for t, own in zip(spans, v, strict=True)],
             3 * (j,),
         )
-        cause = f"the residual of {joint.name} changes with time: friction or offset drifts, as with temperature"
+        cause = (
+            f"the residual of {joint.name} changes with time: friction or offset drifts, as with temperature "
+            f"(--calibrate temperature:{joint.name} measures it)"
+        )
         yield ModelExtension((j,), cause, None, {j: columns})
 
 
