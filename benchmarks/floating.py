@@ -7,10 +7,10 @@ sample (``speedup_humanoid``), or of those of 100 samples at once (``speedup_bat
 
 *Coverage* (``--logs N`` for each kind): Solo12 with a description that is 20 % wrong and noise on encoders, base, torque and forces,
 simulated by MuJoCo: free of contacts and of gravity (where torque is small, with a tenth of the noise), with the wrench on its feet
-measured, and with unknown forces; and Talos that squats on flat feet (``--kind humanoid``, 20 joints, unknown wrenches). Share of the
+measured, and with unknown forces; and Talos that squats on flat feet, 20 joints, in the same three ways (``humanoid_``). Share of the
 95 % intervals of base parameters that hold the truth, and unseen error over that of the truth itself, both as the default command has
 them. ``--noise 0`` is a log without noise, ``--wrong-flags 0.05`` turns so many flags of the feet, ``--world`` simulates and logs in
-another way (soft or stiff ground, another step, accelerations differenced at 100 Hz).
+another way (soft or stiff ground, another step, accelerations differenced at 100 Hz). ``--kind imu`` gives the IMU bias and delay.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "contact_free": ({"gravity": 0.0}, {"gravity": (0.0, 0.0, 0.0)}),
     "measured_wrench": ({}, {"force_frames": QUADRUPED_FEET}),
     "unknown_forces": ({}, {"feet": QUADRUPED_FEET}),
-    "humanoid": ({}, {"flat_feet": HUMANOID_FEET}),
+    "humanoid_contact_free": ({"gravity": 0.0}, {"gravity": (0.0, 0.0, 0.0)}),
+    "humanoid_measured_wrench": ({}, {"force_frames": HUMANOID_FEET}),
+    "humanoid_unknown_forces": ({}, {"flat_feet": HUMANOID_FEET}),
 }
 SOFT = World(step_s=0.002, integrator="implicitfast", contact={"solref": "0.04 1"}, radius=0.02)
 STIFF = World(step_s=0.0005, contact={"solref": "0.004 1"}, option={"cone": "elliptic"}, radius=0.01)
@@ -60,6 +62,9 @@ WORLDS = {
     "late": Logging(AFTER, late=1, accelerations="backward"),
 }
 """Ways in which others simulate and log; ``none`` logs no accelerations."""
+
+
+IMU = (*(f"{sensor} bias {axis}" for sensor in ("accelerometer", "gyroscope") for axis in "xyz"), "delay")
 
 
 class Stream:
@@ -142,7 +147,7 @@ def simulated_log(kind: str, seed: int, noise: float, world: str) -> tuple[Walk,
     """A log of one kind, the description it is identified from, and the viscous friction of its joints."""
     given = {"seed": seed, "logging": WORLDS[world], "motion_noise": noise} | KINDS[kind][0]
     effects = "viscous,coulomb,offset,armature"
-    if kind == "humanoid":
+    if kind.startswith("humanoid"):
         return stand(torque_noise=0.5 * noise, **given), described_wrong(humanoid(effects), seed=seed), 0.5
     walked = walk(quadruped(), torque_noise=0.03 * noise, **given)
     return walked, described_wrong(floating(QUADRUPED, effects), seed=seed), 0.01
@@ -152,7 +157,7 @@ def campaign(kind: str, logs: int, noise: float = 1.0, wrong: float = 0.0, world
     """Coverage and unseen error over logs of one kind."""
     held, ratios, masses, errors = [], [], [], []
     for seed in range(logs):
-        made, described, viscous = simulated_log(kind, seed, 0.1 * noise if kind == "contact_free" else noise, world)
+        made, described, viscous = simulated_log(kind, seed, 0.1 * noise if kind.endswith("contact_free") else noise, world)
         columns = turned(made.columns, wrong, seed)
         if noise == 0.0:  # accelerometers would be exact beside accelerations that are not
             columns = {name: x for name, x in columns.items() if not name.startswith("imu")}
@@ -164,7 +169,7 @@ def campaign(kind: str, logs: int, noise: float = 1.0, wrong: float = 0.0, world
         floor = row_error(run.rows.source(run.robot, run.unseen), truth).relative_error
         errors.append(run.row_validation.relative_error)
         ratios.append(errors[-1] / floor)
-        if kind != "contact_free":  # where the base may have no rows
+        if not kind.endswith("contact_free"):  # where the base may have no rows
             whole = made.truth.parameters.inertials[:, 0].sum()
             masses.append(abs(float(run.model.parameters.inertials[:, 0].sum() / whole) - 1.0))
         assert run.consistency.feasible
@@ -177,18 +182,53 @@ def campaign(kind: str, logs: int, noise: float = 1.0, wrong: float = 0.0, world
     }
 
 
+def imu_campaign(logs: int) -> dict[str, float]:
+    """How often intervals of bias and delay of an IMU hold, those of base parameters beside them, and how often errors are undone where
+    there are none; half of the logs have no other motion of the base."""
+    held, params, undone, noisy = [], [], [], {"torque_noise": 0.03, "motion_noise": 1.0}
+    for seed in range(logs):
+        rng, alone = np.random.default_rng(1000 + seed), seed % 2 == 0
+        errors = *(0.15 * rng.normal(size=3)).tolist(), *(0.01 * rng.normal(size=3)).tolist()
+        delay_s = 0.001 * float(rng.integers(0, 8))
+        for logging in (Logging(imu_bias=errors, imu_delay_s=delay_s), Logging()):
+            made = walk(quadruped(), seed=seed, logging=logging, **noisy)
+            columns = {name: x for name, x in made.columns.items() if not (alone and name.startswith("base_"))}
+            described = described_wrong(floating(QUADRUPED, "viscous,coulomb,offset,armature"), seed=seed)
+            run = identify(described, columns, Settings(split=0.65, feet=QUADRUPED_FEET))
+            assert run.calibration is not None
+            truth = dict(zip(IMU, (*logging.imu_bias, logging.imu_delay_s), strict=True))
+            for one in run.calibration:
+                assert one.lower is not None
+                assert one.upper is not None
+                held.append(one.lower <= truth[one.quantity] <= one.upper)
+            if logging.imu_delay_s == 0.0 and not any(logging.imu_bias):
+                undone.append(any(one.undone for one in run.calibration))
+            else:
+                beta, (low, high) = run.estimate.base.base_values(truth_of(run.robot, made.truth, 0.01)), run.intervals.T
+                params.append(np.mean(((low <= beta) & (beta <= high))[run.estimate.seen]))
+    return {
+        "coverage_imu": float(np.mean(held)),
+        "imu_intervals": len(held),
+        "undone_without_errors": float(np.mean(undone)),
+        "coverage_with_imu_errors": float(np.mean(params)),
+    }
+
+
 def main() -> None:
     """Measure and print."""
     parser = measure.parser(__doc__)
     parser.add_argument("--logs", type=int, default=20, help="logs of each kind whose intervals are counted")
     parser.add_argument("--samples", type=int, default=100_000, help="samples of the humanoid")
-    parser.add_argument("--kind", choices=tuple(KINDS), help="one kind of logs alone, and no timing")
+    parser.add_argument("--kind", choices=(*KINDS, "imu"), help="one kind of logs alone, and no timing")
     parser.add_argument("--noise", type=float, default=1.0, help="size of all noise, 1 as usual; with --kind")
     parser.add_argument("--wrong-flags", type=float, default=0.0, help="share of the flags that are turned; with --kind")
     parser.add_argument(
         "--world", choices=tuple(WORLDS), default="plain", help="how walks are simulated and logged; with --kind"
     )
     options = parser.parse_args()
+    if options.kind == "imu":
+        measure.print_result(imu_campaign(options.logs), options.json)
+        return
     if options.kind is not None:
         found = campaign(options.kind, options.logs, options.noise, options.wrong_flags, options.world)
         measure.print_result(found, options.json)
@@ -203,11 +243,10 @@ def main() -> None:
     small = motion(robot, loops)
     for name, at_once in (("speedup_humanoid", 1), ("speedup_batched", min(100, loops))):
         result[name] = measure.median_time(reference(small, at_once), 1, 0) / loops / ours
-    walks = [kind for kind in KINDS if kind != "humanoid"]
-    for kind in walks if logs else ():
+    for kind in KINDS if logs else ():
         result |= campaign(kind, logs)
     if logs:
-        result["coverage"] = float(np.mean([result[f"coverage_{kind}"] for kind in walks]))
+        result["coverage"] = float(np.mean([result[f"coverage_{kind}"] for kind in KINDS]))
     measure.print_result(result, options.json)
 
 

@@ -29,6 +29,9 @@ class Logging:
     """``exact``, ``backward`` or ``central`` differences of logged velocities, or ``none``."""
     late: int = 0
     """Rows by which flags are late."""
+    imu_bias: tuple[float, ...] = (0.0,) * 6
+    """Of the accelerometer, m/s^2, and the gyroscope, rad/s."""
+    imu_delay_s: float = 0.0
 
 
 def floating(name: str, effects: str = "none") -> Robot:
@@ -107,11 +110,22 @@ def walk(
         damping=damping,
         ground=not hanging and gravity > 0.0,
         push=_springs(truth, phase, height or 0.0) if hanging else None,
+        rate_hz=1.0 / LOG_S if logging.imu_delay_s == 0.0 else 1.0 / logging.world.step_s,
     )
+    sensed = made
+    if logging.imu_delay_s:
+        rows = np.arange(0, len(made["t"]), round(LOG_S / logging.world.step_s))
+        earlier = np.maximum(rows - round(logging.imu_delay_s / logging.world.step_s), 0)
+        made, sensed = ({name: x[own] for name, x in made.items()} for own in (rows, earlier))
     made["contact"] = made["contact"][np.maximum(np.arange(len(made["t"])) - logging.late, 0)]
     if logging.accelerations in ("backward", "central"):
         made["rate"], made["ddq"] = (_differences(made[name], logging.accelerations) for name in ("twist", "dq"))
-    columns = floating_columns(made, truth, feet, torque_noise=torque_noise, motion_noise=motion_noise, seed=seed)
+    columns, of_imu = (
+        floating_columns(own, truth, feet, torque_noise=torque_noise, motion_noise=motion_noise, seed=seed)
+        for own in (made, sensed)
+    )
+    for k, name in enumerate(f"imu_{kind}{axis}" for kind in "aw" for axis in "xyz"):
+        columns[name] = of_imu[name] + logging.imu_bias[k]
     for name in feet:
         columns[f"contact_{name.split('_')[0]}"] = columns.pop(f"contact_{name}")
     if logging.accelerations == "none":

@@ -17,8 +17,9 @@ from dynid.estimation.result import Estimate
 from dynid.regression.row_source import RowSource
 from dynid.signals.samples import Samples
 
-BLOCKS = 30
-"""Blocks of time of all logs together whose scatter is looked at."""
+BLOCKS, LONG_BLOCKS = 30, 12
+"""Blocks of time of all logs together whose scatter is looked at: in the middle of all values, and for each value by itself, for which they
+must be longer than a step of the robot."""
 EXACT = 1e-4
 """Part of its torque that counts as noise of a channel at least."""
 MOST = 100.0
@@ -43,9 +44,7 @@ def widen_by_blocks(
     """
     seen, noise = found.seen & (found.sigma > 0.0), np.maximum(found.residual_rms, EXACT * torque)
     H, groups, count = _gradients(found, found.base_values, rows, samples, noise)
-    size = np.sqrt(np.diagonal(H)[seen])
-    size[size == 0.0] = np.inf
-    inverse = np.linalg.pinv(H[np.ix_(seen, seen)] / np.outer(size, size), hermitian=True) / np.outer(size, size)
+    inverse = _inverse(H[np.ix_(seen, seen)])
     if (noise > found.residual_rms).any():
         covariance = np.zeros_like(found.covariance)
         covariance[np.ix_(seen, seen)] = inverse
@@ -56,15 +55,7 @@ def widen_by_blocks(
         H, groups, count = _gradients(found, found.base_values + back, rows, samples, noise)
     free = count / max(count - int(np.count_nonzero(seen)), 1)
     variance = found.sigma[seen] ** 2
-
-    def ratios(gradients: Array) -> Array:
-        """Scatter of a kind of groups over the variance, value by value."""
-        if len(gradients) < 2 or not len(variance):
-            return np.zeros(len(variance))
-        own = free * len(gradients) / (len(gradients) - 1) * ((gradients[:, seen] @ inverse) ** 2).sum(axis=0)
-        return np.asarray(np.nan_to_num(own / variance, posinf=0.0))
-
-    in_time, *repeated = (ratios(np.array(own)) for own in groups)
+    in_time, *repeated = (_ratios(own[:, seen], inverse, variance, free) for own in groups)
     factor = max(float(np.median(in_time)), 1.0) if len(variance) else 1.0
     repeated = [own / factor for own in repeated]
     pulled = sum((np.maximum(own - 1.0, 0.0) for own in repeated), np.zeros(len(variance)))
@@ -82,6 +73,49 @@ def widen_by_blocks(
     return wide, (note,) if wider > 1.025 else ()
 
 
+def _ratios(gradients: Array, inverse: Array, variance: Array, free: float) -> Array:
+    """Scatter of a kind of groups over the variance, value by value."""
+    if len(gradients) < 2 or not len(variance):
+        return np.zeros(len(variance))
+    own = free * len(gradients) / (len(gradients) - 1) * ((gradients @ inverse) ** 2).sum(axis=0)
+    return np.asarray(np.nan_to_num(own / variance, posinf=0.0))
+
+
+def _inverse(H: Array) -> Array:
+    """Of a normal matrix, in units of its own columns."""
+    size = np.sqrt(np.diagonal(H))
+    size = np.where(size > 0.0, size, np.inf)
+    return np.asarray(np.linalg.pinv(H / np.outer(size, size), hermitian=True) / np.outer(size, size))
+
+
+def step_beside(
+    found: Estimate, rows: RowSource, samples: Sequence[Samples], changed: Sequence[RowSource]
+) -> tuple[Array, Array, Array]:
+    """Values beside the base parameters that rows ask for, and their covariance as the scatter of rows has it.
+
+    Args:
+        found: an estimate from the rows.
+        rows: the rows.
+        samples: their samples.
+        changed: the same rows with each of the values changed by its unit.
+
+    Returns:
+        the values and their covariance, in these units, and how base values move with them, ``(base values, values)``, each direction
+            by one standard deviation.
+    """
+    H, groups, count = _gradients(found, found.base_values, rows, samples, found.residual_rms, changed, LONG_BLOCKS)
+    inverse, n = _inverse(H), len(changed)
+    variance = np.diagonal(inverse)
+    free = count / max(count - len(H), 1)
+    in_time, *repeated = (_ratios(own, inverse, variance, free)[-n:] for own in groups)
+    scale = np.maximum(in_time, 1.0)
+    scale = np.sqrt(scale + sum((np.maximum(own - scale, 0.0) for own in repeated), np.zeros(n)))
+    step = inverse @ np.sum(groups[1], axis=0)
+    spread = scale[:, None] * inverse[-n:, -n:] * scale
+    moves = inverse[:-n, -n:] @ np.linalg.solve(inverse[-n:, -n:], np.linalg.cholesky(spread))
+    return step[-n:], spread, moves
+
+
 def _by_chance(found: Estimate, step: Array, seen: BoolArray) -> bool:
     """Whether noise explains a step of the estimate: it is no longer than one standard deviation a value, by their covariance."""
     size = found.sigma[seen]
@@ -91,26 +125,38 @@ def _by_chance(found: Estimate, step: Array, seen: BoolArray) -> bool:
 
 
 def _gradients(
-    found: Estimate, values: Array, rows: RowSource, samples: Sequence[Samples], noise: Array
-) -> tuple[Array, tuple[list[Array], list[Array], list[Array]], int]:
-    """At base values: the normal matrix, gradients of blocks of time, of channels and of sets of feet on the ground, the number of rows."""
+    found: Estimate,
+    values: Array,
+    rows: RowSource,
+    samples: Sequence[Samples],
+    noise: Array,
+    changed: Sequence[RowSource] = (),
+    blocks: int = BLOCKS,
+) -> tuple[Array, list[Array], int]:
+    """At base values: the normal matrix, gradients of blocks of time, of channels and of sets of feet on the ground, the number of rows.
+
+    Behind the base parameters stand values that ``changed`` rows have one more of, each by its unit.
+    """
     base, w = found.base, 1.0 / np.where(noise > 0.0, noise, np.inf)
     bases = [base.regressor(channel.expansion) for channel in rows.channels]
-    H, blocks, count = np.zeros((base.n_base, base.n_base)), list[Array](), 0
-    channels = [np.zeros(base.n_base) for _ in bases]
-    standing: dict[int, Array] = defaultdict(lambda: np.zeros(base.n_base))
-    for log, one in zip(rows.by_log(), samples, strict=True):
-        edges = np.linspace(one.time[0], one.time[-1], max(2, BLOCKS // len(samples)) + 1)[1:-1]
-        own = np.zeros((len(edges) + 1, base.n_base))
+    left = [np.append(-X @ values, 1.0) for X in bases]
+    n, in_time, count = base.n_base + len(changed), list[Array](), 0
+    H, channels = np.zeros((n, n)), [np.zeros(n) for _ in bases]
+    standing: dict[int, Array] = defaultdict(lambda: np.zeros(n))
+    for log, one, *others in zip(rows.by_log(), samples, *(source.by_log() for source in changed), strict=True):
+        edges = np.linspace(one.time[0], one.time[-1], max(2, blocks // len(samples)) + 1)[1:-1]
+        own = np.zeros((len(edges) + 1, n))
         feet = None if one.contact is None else (one.contact > 0.0) @ 2 ** np.arange(one.contact.shape[1])
-        for chunk in log.passes():
+        for chunk, *moved in zip(log.passes(), *(other.passes() for other in others), strict=True):
             assert chunk.time is not None
             place = np.searchsorted(edges, chunk.time)
-            total = np.zeros((len(chunk.time), base.n_base))
+            total = np.zeros((len(chunk.time), n))
             for d, (block, X, weight) in enumerate(zip(chunk.blocks, bases, w, strict=True)):
-                A = weight * block[:, :-1] @ X
+                residual = block @ left[d]
+                beside = [residual - other.blocks[d] @ left[d] for other in moved]
+                A = weight * np.column_stack([block[:, :-1] @ X, *beside])
                 H += A.T @ A
-                gradient = A * (weight * block[:, -1] - A @ values)[:, None]
+                gradient = A * (weight * residual)[:, None]
                 total += gradient
                 channels[d] += gradient.sum(axis=0)
                 count += int(np.count_nonzero(block.any(axis=1)))
@@ -119,6 +165,7 @@ def _gradients(
                 state = feet[np.clip(np.searchsorted(one.time, chunk.time), 0, len(feet) - 1)]
                 for code in np.unique(state):
                     standing[int(code)] += total[state == code].sum(axis=0)
-        blocks.extend(own)
-    middle = np.mean(blocks, axis=0)
-    return H, ([one - middle for one in blocks], channels, list(standing.values())), count
+        in_time.extend(own)
+    middle = np.mean(in_time, axis=0)
+    groups = [one - middle for one in in_time], channels, list(standing.values())
+    return H, [np.reshape(own, (-1, n)) for own in groups], count

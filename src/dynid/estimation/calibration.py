@@ -36,7 +36,15 @@ from dynid.signals.samples import Samples
 ZERO, GAIN, OFFSET, COMPLIANCE, BACKLASH, TEMPERATURE = QUANTITIES = (
     "zero", "gain", "offset", "compliance", "backlash", "temperature",
 )  # fmt: skip
-UNITS = dict(zip(QUANTITIES, (" rad", "", " N m", " rad/(N m)", " rad", " per minute"), strict=True))
+UNITS = (
+    dict(zip(QUANTITIES, (" rad", "", " N m", " rad/(N m)", " rad", " per minute"), strict=True))
+    | {
+        f"{sensor} bias {axis}": unit
+        for sensor, unit in (("accelerometer", " m/s^2"), ("gyroscope", " rad/s"))
+        for axis in "xyz"
+    }
+    | {"delay": " s"}
+)
 Sought: TypeAlias = tuple[str, int]
 """A quantity and the joint, from 0, that it is of."""
 FIRST, AGAIN, ROUNDS = 3, 6, 21

@@ -51,7 +51,8 @@ def choose_filter(found: Choices, progress: Tell) -> Choices:
     if not found.robot.floating:
         filtered, trials = chosen_filter(found.robot, data.known.recordings, settings, progress)
         return replace(found, filter=filtered, trials=trials)
-    from dynid.pipeline.floating import choose_floating_filter, floating_parts, with_setup
+    from dynid.pipeline.floating import choose_floating_filter, with_setup
+    from dynid.pipeline.floating_log import floating_parts
 
     setup, filtered, trials = choose_floating_filter(floating_parts(data.known), settings, progress)
     return replace(found, data=with_setup(data, setup), filter=filtered, trials=trials)
@@ -61,10 +62,29 @@ def correct_sensors(found: Choices, progress: Tell) -> Choices:
     """With what was asked for of sensors undone: delay of torque, direction of gravity, zeros and gains. A wrench finds gravity itself."""
     if found.data.known.wrenches:
         return found
+    if found.robot.floating:
+        return _correct_imu(found, progress)
     data, settings, told = with_lag_and_gravity(found.data, found.filter, found.settings, progress)
     data, settings, calibration = with_calibration(data, found.filter, settings, progress)
     notes = (*found.notes, *told, *calibration_notes(calibration))
     return replace(found, data=data, settings=settings, calibration=calibration, notes=notes)
+
+
+def _correct_imu(found: Choices, progress: Tell) -> Choices:
+    """With errors of an IMU undone; they bend the choice of the filter, so that it is chosen again."""
+    from dynid.pipeline.floating import with_setup
+    from dynid.pipeline.floating_log import floating_parts
+    from dynid.pipeline.imu import find_imu_errors
+
+    for again in (True, False):
+        assert found.filter is not None
+        logs = floating_parts(found.data.known)
+        setup, calibration = find_imu_errors(logs[0].setup, logs, found.filter, found.settings, progress)
+        found = replace(found, data=with_setup(found.data, setup), calibration=calibration or None)
+        if not (setup.plan.imu and again):
+            break
+        found = choose_filter(found, progress)
+    return replace(found, notes=(*found.notes, *(one.note() for one in calibration if one.undone)))
 
 
 def choose_model(found: Choices, progress: Tell) -> Choices:
@@ -73,10 +93,15 @@ def choose_model(found: Choices, progress: Tell) -> Choices:
     if filtered is None:
         return replace(found, plan=RowPlan("wrench" if data.known.wrenches else "static"))
     if found.robot.floating:
-        from dynid.pipeline.floating import choose_floating_model, floating_parts
+        from dynid.pipeline.floating import choose_floating_model, with_setup
+        from dynid.pipeline.floating_log import floating_parts
+        from dynid.pipeline.imu import with_imu_moves
 
         data, checks, told = choose_floating_model(data, filtered, settings, found.checks, progress)
-        plan = floating_parts(data.known)[0].setup.plan
+        logs = floating_parts(data.known)
+        plan = logs[0].setup.plan
+        if plan.imu:
+            data = with_setup(data, with_imu_moves(logs[0].setup, logs, filtered, settings))
         return replace(found, data=data, checks=checks, plan=plan, notes=(*found.notes, *told))
     data = below_dead_zone(data.filtered(filtered, settings.max_rows), found.robot, settings)
     robot, choice = _choose_friction(data, filtered, settings, progress)

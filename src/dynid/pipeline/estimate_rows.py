@@ -48,9 +48,13 @@ def estimate_logs(
     if not robot.floating:
         return found, regression, logs, ()
     from dynid.estimation.block_scatter import widen_by_blocks
+    from dynid.pipeline.floating_log import floating_parts
 
     torque = regression.torque_norms / np.sqrt([max(factor.n_rows, 1) for factor in regression.factors])
     found, notes = widen_by_blocks(found, row_source(plan, robot, logs), logs.windows, torque)
+    moves = floating_parts(logs)[0].setup.moves
+    if moves is not None:
+        found = replace(found, covariance=found.covariance + moves @ moves.T)
     return found, regression, logs, notes
 
 

@@ -22,7 +22,7 @@ from dynid.finding import DataCheck
 from dynid.model.friction import without_friction
 from dynid.model.robot import Robot
 from dynid.pipeline.filter_selection import ALIKE, MOST_ROWS, ROW_BANDS_HZ, Trial
-from dynid.pipeline.floating_log import FloatingLog, FloatingSetup
+from dynid.pipeline.floating_log import FloatingLog, FloatingSetup, floating_parts
 from dynid.pipeline.log import Data, Logs
 from dynid.pipeline.options import Settings
 from dynid.pipeline.robot_setup import method_of
@@ -207,11 +207,6 @@ def choose_floating_model(
     check_poses(setup.robot, data.known.windows)
     found = [check.merged(_check_base(log, filtered)) for check, log in zip(checks, floating_parts(data.logs), strict=True)]
     return data, tuple(found), notes
-
-
-def floating_parts(logs: Logs) -> tuple[FloatingLog, ...]:
-    """Logs, all of which are of a robot on a floating base."""
-    return tuple(log for log in logs.parts if isinstance(log, FloatingLog))
 
 
 def with_setup(data: Data, setup: FloatingSetup) -> Data:

@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 
 from dynid.arrays import Array
 from dynid.errors import InputError
@@ -31,7 +32,7 @@ from dynid.io.logs.read import read_recording
 from dynid.model.frames import frame_named, frame_poses, frames_of
 from dynid.model.poses import pose_from_numbers
 from dynid.model.robot import Robot
-from dynid.pipeline.log import Log
+from dynid.pipeline.log import Log, Logs
 from dynid.pipeline.option_groups import Reading
 from dynid.pipeline.options import Settings
 from dynid.pipeline.row_plan import RowPlan
@@ -48,6 +49,7 @@ from dynid.signals.steps.step import Step
 SWITCH_S = 0.03
 """Time before and after a contact for which its force is taken out as well, at least."""
 JOINTS = "joint_acceleration"
+IMU = ("imu_acceleration", "imu_angular_velocity")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -103,7 +105,18 @@ class FloatingLog(Log):
             self.base.n_samples,
             self.base.n_samples,
         )
-        return process(self.base, _through_five(steps))
+        return process(self.base.with_(position=self._without_imu_errors()), _through_five(steps))
+
+    def _without_imu_errors(self) -> Array:
+        """What is logged of the base without bias and delay of the IMU."""
+        *bias, delay_s = self.setup.plan.imu or (0.0,)
+        values = np.array(self.base.position)
+        for k, name in enumerate(IMU if bias else ()):
+            if name in self.columns:
+                own, time = values[:, self.columns[name]] - bias[3 * k : 3 * k + 3], self.base.time
+                later = np.clip(time + delay_s, time[0], time[-1])
+                values[:, self.columns[name]] = own if delay_s == 0.0 else CubicSpline(time, own)(later)
+        return values
 
     def touches(self, time: Array, margin_s: float) -> Array:
         """Where a foot touches the ground, or does within a margin before or after."""
@@ -123,6 +136,8 @@ class FloatingSetup:
     """Where forces are measured."""
     imu_pose: Array | None = None
     gravity: Array = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
+    moves: Array | None = None
+    """Directions in which base values move with errors of the IMU that were undone, each by one standard deviation."""
 
     @classmethod
     def of(cls, robot: Robot, settings: Settings) -> FloatingSetup:
@@ -204,6 +219,11 @@ def _at(made: Samples, time: Array) -> Samples:
         for own in (made.position, made.velocity, made.acceleration)
     )
     return Samples(time, q, v, a)
+
+
+def floating_parts(logs: Logs) -> tuple[FloatingLog, ...]:
+    """Logs, all of which are of a robot on a floating base."""
+    return tuple(log for log in logs.parts if isinstance(log, FloatingLog))
 
 
 def foot_frame(robot: Robot, name: str) -> str:

@@ -58,6 +58,8 @@ class RowPlan:
     """Radius of the round ones among them, m."""
     acceleration: str | None = None
     """Whether accelerations of a robot on a floating base are ``logged`` or ``derived``."""
+    imu: tuple[float, ...] = ()
+    """Bias of the accelerometer, m/s^2, and of the gyroscope, rad/s, and the delay of both, s, which are undone."""
 
     def source(self, robot: Robot, samples: Sequence[Samples | SampleStream]) -> RowSource:
         """The rows of a robot over samples."""
@@ -88,7 +90,7 @@ class RowPlan:
         options = dict(record)
         if options.get("knots_s") is not None:
             options["knots_s"] = tuple(options["knots_s"])
-        options["feet"] = tuple(options.get("feet", ()))
+        options |= {name: tuple(options.get(name, ())) for name in ("feet", "imu")}
         if options.get("polynomial") is not None:
             from dynid.signals.polynomial_kernels import PolynomialApproximation
 
