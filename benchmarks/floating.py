@@ -20,6 +20,7 @@ import measure
 import resource
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,8 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "humanoid_measured_wrench": ({}, {"force_frames": HUMANOID_FEET}),
     "humanoid_unknown_forces": ({}, {"flat_feet": HUMANOID_FEET}),
 }
+SOLE = (0.1, 0.06, 0.01)
+"""Half lengths of the humanoid's feet, m."""
 SOFT = World(step_s=0.002, integrator="implicitfast", contact={"solref": "0.04 1"}, radius=0.02)
 STIFF = World(step_s=0.0005, contact={"solref": "0.004 1"}, option={"cone": "elliptic"}, radius=0.01)
 AFTER = World(after=True, step_s=0.002)
@@ -148,6 +151,7 @@ def simulated_log(kind: str, seed: int, noise: float, world: str) -> tuple[Walk,
     given = {"seed": seed, "logging": WORLDS[world], "motion_noise": noise} | KINDS[kind][0]
     effects = "viscous,coulomb,offset,armature"
     if kind.startswith("humanoid"):
+        given["logging"] = replace(WORLDS[world], world=replace(WORLDS[world].world, sole=SOLE))
         return stand(torque_noise=0.5 * noise, **given), described_wrong(humanoid(effects), seed=seed), 0.5
     walked = walk(quadruped(), torque_noise=0.03 * noise, **given)
     return walked, described_wrong(floating(QUADRUPED, effects), seed=seed), 0.01

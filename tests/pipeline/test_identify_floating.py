@@ -175,6 +175,11 @@ def test_the_data_check_names_what_is_wrong_with_the_base(change: dict[str, tupl
         (lambda: columns("contact_HR"), QUICK, "no column says when foot 'HR_FOOT' touches the ground"),
         (lambda: columns("imu_ base_q base_x base_y base_z"), QUICK, "neither an accelerometer"),
         (lambda: stuck(), QUICK, "never leaves one pose"),
+        (lambda: {n: x for n, x in stuck().items() if not n.startswith("base_a")}, QUICK, "never leaves one pose"),
+        (lambda: columns(), replace(QUICK, feet=(*QUADRUPED_FEET, "FL_FOOT")), "'FL_FOOT' is named twice among --feet"),
+        (lambda: columns(), replace(QUICK, force_frames=("HR_FOOT",)), "'HR_FOOT' is named twice"),
+        (lambda: columns() | {"contact_FL": 2.0 * walked()["contact_FL"] - 1.0}, QUICK, "column contact_FL holds -1, expected 1"),
+        (lambda: columns("FL_FOOT_f"), replace(QUICK, feet=(), force_frames=("FL_FOOT",)), "no force is measured at frame 'FL_FOOT'"),
         (lambda: columns(), replace(QUICK, rows="energy"), "for robots that stand fixed"),
     ],
 )  # fmt: skip

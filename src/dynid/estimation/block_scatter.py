@@ -112,7 +112,8 @@ def step_beside(
     scale = np.sqrt(scale + sum((np.maximum(own - scale, 0.0) for own in repeated), np.zeros(n)))
     step = inverse @ np.sum(groups[1], axis=0)
     spread = scale[:, None] * inverse[-n:, -n:] * scale
-    moves = inverse[:-n, -n:] @ np.linalg.solve(inverse[-n:, -n:], np.linalg.cholesky(spread))
+    sizes, axes = np.linalg.eigh(spread)
+    moves = inverse[:-n, -n:] @ np.linalg.pinv(inverse[-n:, -n:], hermitian=True) @ (axes * np.sqrt(np.maximum(sizes, 0.0)))
     return step[-n:], spread, moves
 
 

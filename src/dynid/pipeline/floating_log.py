@@ -145,6 +145,13 @@ class FloatingSetup:
         points, flat, pushed = (
             [foot_frame(robot, name) for name in own] for own in (settings.feet, settings.flat_feet, settings.force_frames)
         )
+        named = [*points, *flat, *pushed]
+        twice = [name for name in named if named.count(name) > 1]
+        if twice:
+            raise InputError(
+                f"frame '{twice[0]}' is named twice among --feet, --flat-feet and --force-frames, expected each once: its force is either "
+                "unknown or measured"
+            )
         radius = 0.0 if settings.foot_radius == "auto" else settings.foot_radius
         plan = RowPlan(FLOATING, foot_radius=radius, feet=(*points, *(f"{name}:flat" for name in flat)))
         imu = None if settings.imu_pose is None else pose_from_numbers(settings.imu_pose)
@@ -263,6 +270,12 @@ def read_floating_log(path: Path, setup: FloatingSetup, settings: Reading, optio
         forces = [force_columns(where, columns, foot.frame.name) for foot in setup.forces]
         wanted = [name for own in (*found.values(), flags, *forces) for name in own]
         made = read_columns(file, wanted, options)
+    first = sum(map(len, found.values()))
+    for name, column in zip(flags, made.position[:, first:].T, strict=False):
+        if -1.0 <= column.min() < 0.0 and column.max() <= 1.0:
+            raise InputError(
+                f"{where}: column {name} holds {column.min():g}, expected 1 for contact and 0 for none, or a force in N"
+            )
     log = _made(setup, where, joints, made, found, len(flags), [len(own) for own in forces])
     times = part if part.named else settings
     return log if times.from_s is None and times.to_s is None else log.between(times.from_s, times.to_s)

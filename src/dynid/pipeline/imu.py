@@ -24,6 +24,7 @@ from dynid.pipeline.robot_setup import method_of
 from dynid.pipeline.signal_filter import Filter
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import factorise
+from dynid.validation.floating_check import check_poses
 
 GROUPS = {"accelerometer": slice(0, 3), "gyroscope": slice(3, 6), "delay": slice(6, 7)}
 """Places of what is sought among the values of a plan."""
@@ -48,6 +49,7 @@ def find_imu_errors(
     if not groups:
         return setup, ()
     tell("looking for bias and delay of the IMU")
+    check_poses(setup.robot, [log.samples(filtered) for log in logs])
     known = with_radius(setup, logs, filtered, settings)[0]
     values, found = np.array(setup.plan.imu or np.zeros(7)), dict[str, tuple[Array, Array]]()
     groups, tried = [*groups, "delay"], list[str]()
@@ -70,7 +72,8 @@ def find_imu_errors(
 
 def _chance(values: Array, covariance: Array) -> float:
     """Chance that noise alone gives values as large."""
-    return float(fdtrc(len(values), LONG_BLOCKS - 1, values @ np.linalg.solve(covariance, values) / len(values)))
+    size = float(values @ np.linalg.pinv(covariance, hermitian=True) @ values) / len(values)
+    return float(fdtrc(len(values), LONG_BLOCKS - 1, size))
 
 
 def with_imu_moves(setup: FloatingSetup, logs: Sequence[FloatingLog], filtered: Filter, settings: Settings) -> FloatingSetup:
