@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.errors import InputError
 from dynid.model.frames import frame_named
 from dynid.model.robot import Robot
 from dynid.pipeline.identify import identify
@@ -159,9 +160,15 @@ def simulated_log(kind: str, seed: int, noise: float, world: str) -> tuple[Walk,
 
 def campaign(kind: str, logs: int, noise: float = 1.0, wrong: float = 0.0, world: str = "plain") -> dict[str, float]:
     """Coverage and unseen error over logs of one kind."""
-    held, ratios, masses, errors = [], [], [], []
-    for seed in range(logs):
-        made, described, viscous = simulated_log(kind, seed, 0.1 * noise if kind.endswith("contact_free") else noise, world)
+    held, ratios, masses, errors, seed = [], [], [], [], -1
+    while len(held) < logs:
+        seed += 1
+        try:
+            made, described, viscous = simulated_log(
+                kind, seed, 0.1 * noise if kind.endswith("contact_free") else noise, world
+            )
+        except InputError:  # a humanoid that falls over makes no log
+            continue
         columns = turned(made.columns, wrong, seed)
         if noise == 0.0:  # accelerometers would be exact beside accelerations that are not
             columns = {name: x for name, x in columns.items() if not name.startswith("imu")}

@@ -11,9 +11,10 @@ import pytest
 
 from dynid.errors import InputError
 from dynid.pipeline.data import read_options
-from dynid.pipeline.floating_log import FloatingLog, FloatingSetup, read_floating_log
+from dynid.pipeline.floating_log import FloatingFile, FloatingLog, FloatingSetup, read_floating_log
 from dynid.pipeline.options import Settings
 from dynid.pipeline.signal_filter import Filter
+from dynid.signals.samples import Samples
 from legged_robots import QUADRUPED_FEET
 from legged_simulation import quadruped, walk
 
@@ -98,3 +99,25 @@ def test_contacts_without_feet_are_refused_with_the_feet_to_give(tmp_path: Path)
         InputError, match=f"has contacts with the ground .contact_FL, .* --feet {names} \\(points\\) or --flat-feet {names}"
     ):
         read(tmp_path, Settings(floating=True))
+
+
+def test_a_log_in_its_file_gives_the_samples_of_one_in_memory(tmp_path: Path) -> None:
+    columns = dict(walk(quadruped(), 45.0, seed=0, torque_noise=0.03, motion_noise=1.0).columns)
+    file = tmp_path / "walk.parquet"
+    parquet.write_table(pa.table(columns), file)
+    settings = Settings(feet=QUADRUPED_FEET)
+    setup = FloatingSetup.of(quadruped("viscous"), settings)
+    held, left = (
+        read_floating_log(file, setup, settings, read_options(settings), streamed=streamed) for streamed in (False, True)
+    )
+    assert isinstance(left, FloatingFile)
+    filtered = Filter(20.0, 8.0, 4, "logged", row_band_hz=8.0)
+    whole, pieces = held.samples(filtered), list(left.samples(filtered))
+    assert isinstance(whole, Samples)
+    assert len(pieces) > 1
+    np.testing.assert_allclose(np.concatenate([one.time for one in pieces]), whole.time, atol=1e-9)
+    for name in ("position", "velocity", "acceleration", "torque", "contact"):
+        made = np.concatenate([getattr(one, name) for one in pieces])
+        np.testing.assert_allclose(made, getattr(whole, name), atol=1e-6 * np.abs(getattr(whole, name)).max())
+    first, rest = left.split(0.65)
+    assert sum(map(len, first.samples(filtered))) > 1.5 * sum(map(len, rest.samples(filtered)))

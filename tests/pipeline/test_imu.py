@@ -52,7 +52,7 @@ def test_errors_are_found_within_their_intervals_and_undone() -> None:
 def test_what_is_not_known_of_them_goes_into_base_values() -> None:
     setup, own = logs(True)
     found = find_imu_errors(setup, own, FILTER, SETTINGS)[0]
-    moves = with_imu_moves(found, own, FILTER, SETTINGS).moves
+    moves = with_imu_moves(found, own, FILTER).moves
     assert moves is not None
     assert moves.shape[1] == 4
     assert moves.any(axis=0).all()
@@ -64,7 +64,7 @@ def test_nothing_is_undone_where_there_are_none(without: str, count: int) -> Non
     found, told = find_imu_errors(setup, own, FILTER, SETTINGS)
     assert len(told) == count
     assert found.plan.imu == ()
-    assert with_imu_moves(found, own, FILTER, SETTINGS).moves is None
+    assert with_imu_moves(found, own, FILTER).moves is None
 
 
 def test_a_log_without_an_imu_is_left_alone() -> None:

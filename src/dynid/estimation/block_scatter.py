@@ -27,7 +27,7 @@ MOST = 100.0
 
 
 def widen_by_blocks(
-    found: Estimate, rows: RowSource, samples: Sequence[Samples], torque: Array
+    found: Estimate, rows: RowSource, samples: Sequence[Samples], torque: Array, share: float = 1.0
 ) -> tuple[Estimate, tuple[str, ...]]:
     """The estimate with its covariance as large as the scatter of its rows asks for.
 
@@ -40,21 +40,21 @@ def widen_by_blocks(
     error of the rows, and they are looked at around the best fit; where links cannot be what rows ask for, it shows what these have wrong.
 
     No row counts as better known than to a part ``EXACT`` of ``torque``, the root mean square of its channel: logs of a simulation may be
-    exact, solvers are not.
+    exact, solvers are not. Rows may be a ``share`` of those that the estimate is from.
     """
     seen, noise = found.seen & (found.sigma > 0.0), np.maximum(found.residual_rms, EXACT * torque)
     H, groups, count = _gradients(found, found.base_values, rows, samples, noise)
     inverse = _inverse(H[np.ix_(seen, seen)])
     if (noise > found.residual_rms).any():
         covariance = np.zeros_like(found.covariance)
-        covariance[np.ix_(seen, seen)] = inverse
+        covariance[np.ix_(seen, seen)] = share * inverse
         found = replace(found, covariance=freeze(covariance))
     back = np.zeros(len(seen))
     back[seen] = inverse @ np.sum(groups[1], axis=0)[seen]
     if back.any() and _by_chance(found, back, seen):
         H, groups, count = _gradients(found, found.base_values + back, rows, samples, noise)
     free = count / max(count - int(np.count_nonzero(seen)), 1)
-    variance = found.sigma[seen] ** 2
+    variance = found.sigma[seen] ** 2 / share
     in_time, *repeated = (_ratios(own[:, seen], inverse, variance, free) for own in groups)
     factor = max(float(np.median(in_time)), 1.0) if len(variance) else 1.0
     repeated = [own / factor for own in repeated]

@@ -101,7 +101,7 @@ def choose_model(found: Choices, progress: Tell) -> Choices:
         logs = floating_parts(data.known)
         plan = logs[0].setup.plan
         if plan.imu:
-            data = with_setup(data, with_imu_moves(logs[0].setup, logs, filtered, settings))
+            data = with_setup(data, with_imu_moves(logs[0].setup, logs, filtered))
         return replace(found, data=data, checks=checks, plan=plan, notes=(*found.notes, *told))
     data = below_dead_zone(data.filtered(filtered, settings.max_rows), found.robot, settings)
     robot, choice = _choose_friction(data, filtered, settings, progress)

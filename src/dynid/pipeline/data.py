@@ -141,13 +141,15 @@ def open_logs(
 
 
 def _open_floating(robot: Robot, paths: Sequence[Path], settings: Any, plan: RowPlan | None) -> Logs:
-    """Logs of joints, base and feet, in memory; they are used whole unless times are given. Joints that they lack are locked."""
-    from dynid.pipeline.floating_log import FloatingLog, FloatingSetup, read_floating_log
+    """Logs of joints, base and feet; they are used whole unless times are given. Joints that they lack are locked."""
+    from dynid.pipeline.floating_log import FloatingSetup, read_floating_log
 
-    def read(own: Robot) -> tuple[FloatingLog, ...]:
+    streamed = _is_streamed([log_part(path).path for path in paths], settings)
+
+    def read(own: Robot) -> tuple[Log, ...]:
         setup = FloatingSetup.of(own, settings)
         setup = setup if plan is None else replace(setup, plan=plan)
-        return tuple(read_floating_log(path, setup, settings, read_options(settings)) for path in paths)
+        return tuple(read_floating_log(path, setup, settings, read_options(settings), streamed=streamed) for path in paths)
 
     told = list[str]()
     if settings.joints is not None:
@@ -158,12 +160,13 @@ def _open_floating(robot: Robot, paths: Sequence[Path], settings: Any, plan: Row
         told.append(missing.note(paths[0].name))
         robot = robot.only(missing.present)
         logs = read(robot)
-    hashes = tuple(log.joints.source.sha256 for log in logs)
+    hashes = tuple(log.rows.source.sha256 for log in logs)
     refuse_same(paths, hashes)
     for path, log in zip(paths, logs, strict=True):
         refuse_without_torque(path, log)
-    told += [f"{path.name}: {note}" for path, log in zip(paths, logs, strict=True) for note in log.joints.source.notes]
-    return Logs(robot, logs, tuple(map(str, paths)), hashes, tuple(told), tuple(log.joints for log in logs))
+    told += [f"{path.name}: {note}" for path, log in zip(paths, logs, strict=True) for note in log.rows.source.notes]
+    recordings = tuple(log.rows for log in logs if isinstance(log.rows, Recording))
+    return Logs(robot, logs, tuple(map(str, paths)), hashes, tuple(told), recordings)
 
 
 def delayed(rows: Recording | RecordingStream, delay_s: float | str) -> Recording | RecordingStream:

@@ -51,7 +51,8 @@ def estimate_logs(
     from dynid.pipeline.floating_log import floating_parts
 
     torque = regression.torque_norms / np.sqrt([max(factor.n_rows, 1) for factor in regression.factors])
-    found, notes = widen_by_blocks(found, row_source(plan, robot, logs), logs.windows, torque)
+    share = sum(map(len, logs.windows)) / sum(log.n_rows for log in logs.parts)  # of the rows that windows show
+    found, notes = widen_by_blocks(found, plan.source(robot, logs.windows), logs.windows, torque, min(share, 1.0))
     moves = floating_parts(logs)[0].setup.moves
     if moves is not None:
         found = replace(found, covariance=found.covariance + moves @ moves.T)

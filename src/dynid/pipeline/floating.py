@@ -22,7 +22,7 @@ from dynid.finding import DataCheck
 from dynid.model.friction import without_friction
 from dynid.model.robot import Robot
 from dynid.pipeline.filter_selection import ALIKE, MOST_ROWS, ROW_BANDS_HZ, Trial
-from dynid.pipeline.floating_log import FloatingLog, FloatingSetup, floating_parts
+from dynid.pipeline.floating_log import FloatingFile, FloatingLog, FloatingSetup, floating_parts
 from dynid.pipeline.log import Data, Logs
 from dynid.pipeline.options import Settings
 from dynid.pipeline.robot_setup import method_of
@@ -31,7 +31,7 @@ from dynid.pipeline.signal_filter import Filter
 from dynid.regression.base import Squares, reduce_to_base
 from dynid.regression.factor import factorise
 from dynid.signals.measures import sensor_noise
-from dynid.signals.samples import Samples
+from dynid.signals.samples import Samples, SampleStream
 from dynid.validation.floating_check import check_base, check_feet, check_poses
 from dynid.validation.prediction import PredictionError, Validation, predict, row_error
 
@@ -205,7 +205,8 @@ def choose_floating_model(
         notes += more
     data = with_setup(data, setup).filtered(filtered, settings.max_rows)
     check_poses(setup.robot, data.known.windows)
-    found = [check.merged(_check_base(log, filtered)) for check, log in zip(checks, floating_parts(data.logs), strict=True)]
+    firsts = [floating_parts(replace(data.logs, parts=(log,)))[0] for log in data.logs.parts]
+    found = [check.merged(_check_base(log, filtered)) for check, log in zip(checks, firsts, strict=True)]
     return data, tuple(found), notes
 
 
@@ -213,7 +214,8 @@ def with_setup(data: Data, setup: FloatingSetup) -> Data:
     """All logs with another setup."""
 
     def changed(logs: Logs) -> Logs:
-        return replace(logs, robot=setup.robot, parts=tuple(replace(log, setup=setup) for log in floating_parts(logs)))
+        parts = tuple(replace(log, setup=setup) for log in logs.parts if isinstance(log, FloatingLog | FloatingFile))
+        return replace(logs, robot=setup.robot, parts=parts)
 
     return Data(changed(data.logs), changed(data.known), None if data.unseen is None else changed(data.unseen))
 
@@ -236,7 +238,8 @@ def _how(log: FloatingLog, filtered: Filter) -> tuple[str, ...]:
 
 def _check_base(log: FloatingLog, filtered: Filter) -> DataCheck:
     """What is wrong with the base and the feet of a log."""
-    setup, made = log.setup, log.filtered_base(filtered)
+    setup = replace(log.setup, plan=replace(log.setup.plan, imu=()))  # as it is logged
+    made = replace(log, setup=setup).filtered_base(filtered)
     motion = setup.motion(log, made)
     found = [*check_base(made, log.columns, motion, setup.gravity, setup.imu_pose)]
     if setup.plan.feet and not setup.carried and motion.velocity is not None:
@@ -246,13 +249,15 @@ def _check_base(log: FloatingLog, filtered: Filter) -> DataCheck:
     return DataCheck(tuple(found), {})
 
 
-def floating_errors(plan: RowPlan, robot: Robot, found: Estimate, samples: Sequence[Samples]) -> Validation:
+def floating_errors(plan: RowPlan, robot: Robot, found: Estimate, logs: Logs) -> Validation:
     """How well rows are explained, filtered and as they are: of all samples together, and of each log."""
+    samples = logs.samples
 
-    def error(own: Sequence[Samples]) -> PredictionError:
+    def error(own: Sequence[Samples | SampleStream]) -> PredictionError:
         total = row_error(plan.source(robot, own), found)
         raw = row_error(replace(plan, band_hz=None).source(robot, own), found).relative_error
-        counts = freeze(total.rmse), freeze(total.relative_error_per_channel), sum(map(len, own))
+        rows = sum(len(one) if isinstance(one, Samples) else sum(map(len, one)) for one in own)
+        counts = freeze(total.rmse), freeze(total.relative_error_per_channel), rows
         return PredictionError(total.relative_error, raw, *counts)
 
     return Validation(error(samples), tuple(error([one]) for one in samples), robot.dof_names)

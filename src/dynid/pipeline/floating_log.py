@@ -6,8 +6,9 @@ the air too, so flags that switch late, or flicker, cost rows and do not poison 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,13 +23,14 @@ from dynid.io.logs.base_columns import (
     feet_of,
     force_columns,
     log_columns,
+    open_columns,
     read_columns,
     touching,
 )
 from dynid.io.logs.layout import ReadOptions
 from dynid.io.logs.log_file import LogFile
 from dynid.io.logs.paths import log_part
-from dynid.io.logs.read import read_recording
+from dynid.io.logs.read import open_recording, read_recording
 from dynid.model.frames import frame_named, frame_poses, frames_of
 from dynid.model.poses import pose_from_numbers
 from dynid.model.robot import Robot
@@ -45,6 +47,7 @@ from dynid.signals.samples import Samples
 from dynid.signals.steps.cuts import Unwrap
 from dynid.signals.steps.filters import Differentiate
 from dynid.signals.steps.step import Step
+from dynid.signals.stream import RecordingStream, survey
 
 SWITCH_S = 0.03
 """Time before and after a contact for which its force is taken out as well, at least."""
@@ -124,6 +127,73 @@ class FloatingLog(Log):
         last = np.searchsorted(self.base.time, time + margin_s + 1e-9)
         sums = np.vstack([np.zeros((1, self.contact.shape[1])), np.cumsum(self.contact, axis=0)])
         return np.asarray((sums[last] - sums[first] > 0.0).astype(np.float64))
+
+
+WINDOW_S, PIECE_S, SETTLE_S = 40.0, 20.0, 2.0
+"""Longest of the windows that choices are made on, pieces that samples are made in, and what filters see beyond a piece on either side."""
+WINDOW_ROWS = 24_000
+"""Rows of all windows of a log."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FloatingFile(Log):
+    """One log in its file, and windows of it in memory, which choices are made on."""
+
+    setup: FloatingSetup
+    others: RecordingStream
+    """What it says of base and feet."""
+    make: Callable[..., FloatingLog]
+    """The log in memory, of a setup, joints and what is said of base and feet."""
+    held: tuple[FloatingLog, ...] = ()
+
+    def part(self, start_s: float, end_s: float) -> FloatingLog:
+        """Some seconds in memory."""
+        joints, others = (
+            rows.between(start_s, end_s).read() for rows in (self.rows, self.others) if isinstance(rows, RecordingStream)
+        )
+        return self.make(self.setup, joints, others)
+
+    def with_windows(self) -> FloatingFile:
+        """With windows that are spread evenly."""
+        count = int(np.clip(WINDOW_ROWS / (WINDOW_S * self.survey.rate_hz), 1, 8))
+        return replace(
+            self, held=tuple(self.part(*window) for window in self.windows(count, min(WINDOW_S, self.duration_s)))
+        )
+
+    def split(self, share: float) -> tuple[FloatingFile, FloatingFile]:
+        """The first ``share`` in time and the rest."""
+        first, rest = super().split(share)
+        assert isinstance(first, FloatingFile)
+        assert isinstance(rest, FloatingFile)
+        return first.with_windows(), rest.with_windows()
+
+    def window_samples(self, filtered: Filter) -> tuple[Samples, ...]:
+        """Samples of the windows."""
+        return tuple(replace(one, setup=self.setup).samples(filtered) for one in self.held)
+
+    def samples(self, filtered: Filter, max_rows: int = 0) -> FloatingStream:  # type: ignore[override]
+        """Joints, base and feet behind the filter, while they are read."""
+        return FloatingStream(self, filtered)
+
+
+@dataclass(frozen=True, eq=False)
+class FloatingStream:
+    """Samples of a log in its file, piece by piece; each is made with some seconds more on either side, so that filters have settled."""
+
+    log: FloatingFile
+    filtered: Filter
+
+    def __iter__(self) -> Iterator[Samples]:
+        log, period_s = self.log, self.log.survey.period_s
+        for begin, stop in log.stretches():
+            count = max(1, round((stop - begin) / PIECE_S))
+            edges = begin + np.round(np.linspace(0.0, stop - begin, count + 1) / period_s) * period_s - 0.5 * period_s
+            edges[0], edges[-1] = -np.inf, np.inf
+            for first, last in pairwise(edges):
+                made = log.part(max(begin, first - SETTLE_S), min(stop, last + SETTLE_S)).samples(self.filtered)
+                own = made[slice(*np.searchsorted(made.time, [first, last]))]
+                if len(own):
+                    yield own
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,8 +299,14 @@ def _at(made: Samples, time: Array) -> Samples:
 
 
 def floating_parts(logs: Logs) -> tuple[FloatingLog, ...]:
-    """Logs, all of which are of a robot on a floating base."""
-    return tuple(log for log in logs.parts if isinstance(log, FloatingLog))
+    """Logs of a robot on a floating base in memory: themselves, or windows of those in files."""
+    found = list[FloatingLog]()
+    for log in logs.parts:
+        if isinstance(log, FloatingFile):
+            found += [replace(one, setup=log.setup) for one in log.held]
+        elif isinstance(log, FloatingLog):
+            found.append(log)
+    return tuple(found)
 
 
 def foot_frame(robot: Robot, name: str) -> str:
@@ -249,14 +325,16 @@ def foot_frame(robot: Robot, name: str) -> str:
     raise InputError(f"robot '{robot.name}' has no frame '{name}' for a foot, expected one of {', '.join(shown[:12])}")
 
 
-def read_floating_log(path: Path, setup: FloatingSetup, settings: Reading, options: ReadOptions) -> FloatingLog:
-    """A log of joints, base and feet: the part of it that is used."""
+def read_floating_log(
+    path: Path, setup: FloatingSetup, settings: Reading, options: ReadOptions, *, streamed: bool = False
+) -> FloatingLog | FloatingFile:
+    """A log of joints, base and feet: the part of it that is used, in memory or left in its file."""
     part = log_part(path)
     with LogFile(part.path) as file:
         columns, where = log_columns(file, options), str(path)
         names = tuple(joint.name for joint in setup.robot.driven_joints)
-        joints = read_recording(file, names, options)
-        if not isinstance(joints, Recording) or joints.torque is None:
+        joints = open_recording(file.path, names, options) if streamed else read_recording(file, names, options)
+        if not isinstance(joints, Recording | RecordingStream) or "torque" not in joints.quantities:
             raise InputError(f"{where} has no joint torque, expected columns tau1.. or one per joint name")
         found = base_columns(columns)
         if not found:
@@ -265,43 +343,54 @@ def read_floating_log(path: Path, setup: FloatingSetup, settings: Reading, optio
                 "base_qw, or imu_ax.. and imu_wx..; a robot that stands fixed is identified with --no-floating"
             )
         feet = [name.partition(":")[0] for name in setup.plan.feet]
-        _refuse_contacts(where, file, setup, feet_of(columns, frames_of(setup.robot)), options)
+        read = open_columns if streamed else read_columns
+        touched = {} if setup.plan.feet or setup.carried or setup.forces else feet_of(columns, frames_of(setup.robot))
+        if touched and survey(read(file, list(touched), options)).highest.any():
+            _refuse_contacts(where, touched)
         flags = [] if setup.carried else contact_columns(where, columns, feet)
         forces = [force_columns(where, columns, foot.frame.name) for foot in setup.forces]
         wanted = [name for own in (*found.values(), flags, *forces) for name in own]
-        made = read_columns(file, wanted, options)
+        others = read(file, wanted, options)
+    of_others = survey(others)
     first = sum(map(len, found.values()))
-    for name, column in zip(flags, made.position[:, first:].T, strict=False):
-        if -1.0 <= column.min() < 0.0 and column.max() <= 1.0:
-            raise InputError(
-                f"{where}: column {name} holds {column.min():g}, expected 1 for contact and 0 for none, or a force in N"
-            )
-    log = _made(setup, where, joints, made, found, len(flags), [len(own) for own in forces])
+    for name, low, high in zip(flags, of_others.lowest[first:], of_others.highest[first:], strict=False):
+        if -1.0 <= low < 0.0 and high <= 1.0:
+            raise InputError(f"{where}: column {name} holds {low:g}, expected 1 for contact and 0 for none, or a force in N")
+    most = np.maximum(np.abs(of_others.lowest), np.abs(of_others.highest))[first : first + len(flags)]
+    make = partial(_made, where=where, found=found, most=most, forces=[len(own) for own in forces])
     times = part if part.named else settings
-    return log if times.from_s is None and times.to_s is None else log.between(times.from_s, times.to_s)
+    cut = times.from_s is not None or times.to_s is not None
+    if isinstance(joints, RecordingStream):
+        rows = joints.between(times.from_s, times.to_s) if cut else joints
+        assert isinstance(others, RecordingStream)
+        log = FloatingFile(**vars(Log.of(rows)), setup=setup, others=replace(others, index=of_others.index), make=make)
+        return log.with_windows()
+    assert isinstance(others, Recording)
+    whole = make(setup, joints, others)
+    return whole.between(times.from_s, times.to_s) if cut else whole
 
 
-def _refuse_contacts(where: str, file: LogFile, setup: FloatingSetup, feet: Mapping[str, str], options: ReadOptions) -> None:
+def _refuse_contacts(where: str, feet: Mapping[str, str]) -> None:
     """A log in which feet touch the ground, where none were given: their forces would be taken for none."""
-    if setup.plan.feet or setup.carried or setup.forces:
-        return
-    if feet and read_columns(file, list(feet), options).position.any():
-        frames = ",".join(feet.values())
-        raise InputError(
-            f"{where} has contacts with the ground ({', '.join(feet)}), whose forces would be taken for none; give the frames of the "
-            f"feet: --feet {frames} (points) or --flat-feet {frames}"
-        )
+    frames = ",".join(feet.values())
+    raise InputError(
+        f"{where} has contacts with the ground ({', '.join(feet)}), whose forces would be taken for none; give the frames of the "
+        f"feet: --feet {frames} (points) or --flat-feet {frames}"
+    )
 
 
 def _made(
     setup: FloatingSetup,
-    where: str,
     joints: Recording,
     made: Recording,
+    *,
+    where: str,
     found: Mapping[str, Sequence[str]],
-    n_flags: int,
+    most: Array,
     forces: Sequence[int],
 ) -> FloatingLog:
+    """A log of joints and what is said of base and feet; ``most`` is the largest value of each flag in the whole log."""
+    n_flags = len(most)
     values, columns, start = made.position, dict[str, slice](), 0
     blocks = []
     for quantity, names in found.items():
@@ -319,6 +408,10 @@ def _made(
         blocks.append(moved)
     position = np.hstack(blocks)
     base = Recording(made.time, position, tuple(f"base {k}" for k in range(position.shape[1])), source=made.source)
-    contact = np.column_stack([touching(column) for column in flags.T]) if n_flags else np.zeros((len(values), 0))
+    contact = (
+        np.column_stack([touching(*pair) for pair in zip(flags.T, most, strict=True)])
+        if n_flags
+        else np.zeros((len(values), 0))
+    )
     pushed = tuple(values[:, a:b] for a, b in pairwise(ends))
     return FloatingLog(**vars(Log.of(joints)), setup=setup, base=base, columns=columns, contact=contact, forces=pushed)

@@ -17,10 +17,10 @@ from dynid.engine import Tell, silent
 from dynid.estimation.block_scatter import LONG_BLOCKS, step_beside
 from dynid.estimation.calibration import Calibrated
 from dynid.estimation.estimate import estimate
+from dynid.estimation.methods.least_squares import WeightedLeastSquares
 from dynid.pipeline.floating import with_radius
 from dynid.pipeline.floating_log import FloatingLog, FloatingSetup
 from dynid.pipeline.options import Settings
-from dynid.pipeline.robot_setup import method_of
 from dynid.pipeline.signal_filter import Filter
 from dynid.regression.base import reduce_to_base
 from dynid.regression.factor import factorise
@@ -30,6 +30,8 @@ GROUPS = {"accelerometer": slice(0, 3), "gyroscope": slice(3, 6), "delay": slice
 """Places of what is sought among the values of a plan."""
 UNITS = (0.05, 0.05, 0.05, 0.02, 0.02, 0.02, 0.2)
 """Changes over which rows are differentiated: m/s^2, rad/s, and steps of the log for the delay."""
+LARGEST = (1.0, 1.0, 1.0, 0.3, 0.3, 0.3, 10.0)
+"""m/s^2, rad/s and steps of the log: what is larger is an error of axes, of the pose of the IMU or of a clock."""
 ROUNDS, SETTLED = 4, 0.1
 CHANCE = 1e-3
 """Chance that an error of a faultless IMU is undone."""
@@ -55,11 +57,12 @@ def find_imu_errors(
     groups, tried = [*groups, "delay"], list[str]()
     while groups and groups != tried:
         tried, values = groups, np.where(_places(groups), values, 0.0)
-        values, spread, _ = fit_imu(known, logs, filtered, settings, values, tried)
+        values, spread, _ = fit_imu(known, logs, filtered, values, tried)
         owner = np.repeat(tried, [len(values[GROUPS[name]]) for name in tried])
         for name in tried:
             found[name] = values[GROUPS[name]], spread[np.ix_(owner == name, owner == name)]
-        groups = [name for name in tried if _chance(*found[name]) < CHANCE]
+        likely = np.abs(values) <= LARGEST * _steps(logs)
+        groups = [name for name in tried if _chance(*found[name]) < CHANCE and likely[GROUPS[name]].all()]
     told = [
         Calibrated(
             "IMU", name if len(own) == 1 else f"{name} bias {'xyz'[k]}", x, x - SURE * s, x + SURE * s, name in groups
@@ -76,13 +79,13 @@ def _chance(values: Array, covariance: Array) -> float:
     return float(fdtrc(len(values), LONG_BLOCKS - 1, size))
 
 
-def with_imu_moves(setup: FloatingSetup, logs: Sequence[FloatingLog], filtered: Filter, settings: Settings) -> FloatingSetup:
+def with_imu_moves(setup: FloatingSetup, logs: Sequence[FloatingLog], filtered: Filter) -> FloatingSetup:
     """The setup with what its base values may be off by since errors of the IMU are not known exactly."""
     values = np.array(setup.plan.imu or np.zeros(7))
     groups = [name for name, place in GROUPS.items() if values[place].any()]
     if not groups:
         return setup
-    return replace(setup, moves=fit_imu(setup, logs, filtered, settings, values, groups)[2])
+    return replace(setup, moves=fit_imu(setup, logs, filtered, values, groups)[2])
 
 
 def _places(groups: Sequence[str]) -> Array:
@@ -93,18 +96,22 @@ def _places(groups: Sequence[str]) -> Array:
     return sought
 
 
+def _steps(logs: Sequence[FloatingLog]) -> Array:
+    """Factor of the seven values from their units to SI: one, and the step of the logs for the delay."""
+    return np.append(np.ones(6), min(1.0 / log.joints.rate_hz for log in logs))
+
+
 def fit_imu(
     setup: FloatingSetup,
     logs: Sequence[FloatingLog],
     filtered: Filter,
-    settings: Settings,
     values: Array,
     groups: Sequence[str],
 ) -> tuple[Array, Array, Array]:
     """The values of some groups that rows ask for, their covariance, and how base values move with them, each by one deviation."""
     sought, values = np.flatnonzero(_places(groups)), values.copy()
-    unit = np.array(UNITS) * np.append(np.ones(6), min(1.0 / log.joints.rate_hz for log in logs))
-    base, method = reduce_to_base(setup.robot), method_of(replace(settings, method="wls"), setup.robot, silent)
+    unit = UNITS * _steps(logs)
+    base, method = reduce_to_base(setup.robot), WeightedLeastSquares()
     for _ in range(ROUNDS):
         points = [values, *(values + unit * (np.arange(7) == k) for k in sought)]
         plans = [replace(setup.plan, imu=tuple(point.tolist())) for point in points]

@@ -125,6 +125,10 @@ class Log:
         made = process(self.rows, filtered.chain(self.survey.repairs(), has_velocity, self.n_rows, max_rows))
         return made if isinstance(made, Samples) else LogSamples(made.recording, made.steps, log=self, filtered=filtered)
 
+    def window_samples(self, filtered: Filter) -> tuple[Samples, ...]:
+        """Samples of windows that a log in its file holds itself."""
+        return ()
+
     def raw_samples(self, like: Samples | SampleStream | None = None) -> Samples | LogSamples:
         """On a uniform clock and otherwise as recorded, for rows that differentiate no signal: velocity and acceleration are plain
         differences, which such rows do not use. In memory they carry the load of ``like``."""
@@ -254,6 +258,8 @@ class Logs:
         if self.in_memory:
             return replace(self, samples=whole, windows=whole)
         windows = [to_samples(recording, filtered, max_rows) for recording in self.recordings]
+        if self.robot.floating:
+            windows = [one for log in self.parts for one in log.window_samples(filtered)]
         return replace(self, samples=tuple(samples), windows=tuple(windows if held is None else map(held, windows)))
 
     def recorded(self, robot: Robot) -> list[Samples | SampleStream]:

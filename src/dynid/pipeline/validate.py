@@ -58,7 +58,7 @@ def prediction_errors(
     if run.rows.kind == FLOATING:
         from dynid.pipeline.floating import floating_errors
 
-        return floating_errors(run.rows, run.robot, result, logs.windows), None
+        return floating_errors(run.rows, run.robot, result, logs), None
     runner = Serial() if engine is None or logs.in_memory else engine
     model = run.model if result is run.estimate else run.robot.with_parameters(result.standard)
     loaded = samples_under_load(model, logs.samples)

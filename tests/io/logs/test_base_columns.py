@@ -62,5 +62,5 @@ def test_forces_are_three_columns_or_six() -> None:
 
 
 def test_flags_and_forces_both_say_contact() -> None:
-    assert touching(np.array([0.0, 1.0, 1.0])).tolist() == [0.0, 1.0, 1.0]
-    assert touching(np.array([2.0, 80.0, 100.0])).tolist() == [0.0, 1.0, 1.0]
+    assert touching(np.array([0.0, 1.0, 1.0]), 1.0).tolist() == [0.0, 1.0, 1.0]
+    assert touching(np.array([2.0, 80.0, 100.0]), 100.0).tolist() == [0.0, 1.0, 1.0]

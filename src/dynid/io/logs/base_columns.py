@@ -24,9 +24,10 @@ from dynid.io.logs.formats import open_table
 from dynid.io.logs.layout import ReadOptions, read_mapping
 from dynid.io.logs.log_file import LogFile, MemoryLog
 from dynid.io.logs.names import fold
-from dynid.io.logs.read import read_recording
+from dynid.io.logs.read import open_recording, read_recording
 from dynid.io.logs.table import OpenOptions
 from dynid.signals.recording import COLUMN_OF_QUANTITY, Recording
+from dynid.signals.stream import RecordingStream
 
 BASE_STEMS: Mapping[str, tuple[str, ...]] = {
     "position": (
@@ -158,27 +159,35 @@ def force_columns(where: str, columns: Sequence[str], frame: str) -> list[str]:
 
 def read_columns(file: LogFile, columns: Sequence[str], options: ReadOptions) -> Recording:
     """Chosen columns of a log as the positions of a recording, on its clock and by its rules for stamps and NaN."""
+    names, reading = _as_positions(columns, options)
+    found = read_recording(file, names, **reading)
+    assert isinstance(found, Recording)
+    return found
+
+
+def open_columns(file: LogFile, columns: Sequence[str], options: ReadOptions) -> RecordingStream:
+    """The same while they are read."""
+    names, reading = _as_positions(columns, options)
+    return open_recording(file.path, names, **reading)
+
+
+def _as_positions(columns: Sequence[str], options: ReadOptions) -> tuple[list[str], dict[str, Any]]:
+    """Names of columns as joints, and how they are read."""
     names = [f"column {k}" for k in range(len(columns))]
     given: dict[str, Any] = {"position": dict(zip(names, columns, strict=True))}
     time = read_mapping(options.mapping).time
     if time is not None:
         given["time"] = list(time)
-    found = read_recording(
-        file,
-        names,
-        mapping=given,
-        kind="motion",
-        topic=options.topic,
-        episode=options.episode,
-        rate_hz=options.rate_hz,
-        ignore=tuple(name for name in COLUMN_OF_QUANTITY if name != "position"),
-    )
-    assert isinstance(found, Recording)
-    return found
+    return names, {
+        "mapping": given,
+        "kind": "motion",
+        "topic": options.topic,
+        "episode": options.episode,
+        "rate_hz": options.rate_hz,
+        "ignore": tuple(name for name in COLUMN_OF_QUANTITY if name != "position"),
+    }
 
 
-def touching(values: Array, threshold: float | None = None) -> Array:
-    """Flags of contact, or forces above a threshold (by default a tenth of their largest), as zeros and ones."""
-    most = float(np.max(np.abs(values), initial=0.0))
-    limit = (0.5 if most <= 1.0 else 0.1 * most) if threshold is None else threshold
-    return (np.abs(values) > limit).astype(np.float64)
+def touching(values: Array, most: float) -> Array:
+    """Flags of contact, or forces above a tenth of ``most``, their largest, as zeros and ones."""
+    return (np.abs(values) > (0.5 if most <= 1.0 else 0.1 * most)).astype(np.float64)
