@@ -43,3 +43,19 @@ def test_a_misspelt_verb_is_answered_with_the_right_one() -> None:
     done = subprocess.run([sys.executable, "-m", "dynid", "identfy"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "'identify'" in done.stderr
+
+
+def test_a_refusal_is_folded_on_a_terminal_and_one_line_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tools search one line; a reader has 80 columns."""
+    import os
+    import sys
+
+    from dynid import cli
+
+    text = f"dynid: {'a word and ' * 40}the end\n"
+    assert cli._folded(text) == text
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((80, 24)))
+    lines = cli._folded(text).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert " ".join(line.strip() for line in lines) == text.strip()

@@ -51,6 +51,37 @@ def test_no_line_is_wider_than_the_terminal_and_no_screen_higher_than_25(
     assert lines[-1] == "next: dynid export run"
 
 
+@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("n_joints", [3, 8, 30])
+def test_a_full_screen_gives_rows_of_its_table_for_a_finding(
+    monkeypatch: pytest.MonkeyPatch, width: int, n_joints: int
+) -> None:
+    """Long lines before the table and two at the end leave no room for what to do: fewer joints are shown, and counted."""
+    out = Terminal()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(console.shutil, "get_terminal_size", lambda: os.terminal_size((width, 40)))
+    screen = Screen()
+    for k in range(4):
+        screen.line(f"line {k} " + "words " * 30)
+    screen.table(("joint", "unseen"), [(f"joint{k}", "1 %") for k in range(n_joints)])
+    screen.line("not known: 3 of 9 parameters")
+    screen.findings([("error", f"joint {k} is " + "very " * 30 + "bad", "record another motion") for k in range(5)])
+    for _ in range(6):
+        screen.remark("words " * 30)
+    for _ in range(2):
+        screen.last("next: " + "word " * 30)
+    screen.show()
+    lines = out.getvalue().splitlines()
+    assert len(lines) <= LINES
+    assert max(map(len, lines)) <= width
+    shown = sum(line.startswith("joint") and line.endswith("1 %") for line in lines)
+    assert shown >= 3
+    assert (f"and {n_joints - shown} more" in lines) == (shown < n_joints)
+    assert "  -> record another motion" in lines
+    assert "not known: 3 of 9 parameters" in lines
+
+
 def test_a_pipe_has_100_columns_and_no_colour(capsys: pytest.CaptureFixture[str]) -> None:
     filled().show()
     told = capsys.readouterr().out

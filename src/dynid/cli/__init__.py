@@ -30,6 +30,17 @@ def _refuse_empty(words: Sequence[str]) -> None:
     )
 
 
+def _folded(text: str) -> str:
+    """A sentence in lines of a terminal; in a file or a pipe it stays one line, which tools can search."""
+    if not sys.stderr.isatty():
+        return text
+    import shutil
+    import textwrap
+
+    width = max(20, min(100, shutil.get_terminal_size().columns))
+    return textwrap.fill(text, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False) + "\n"
+
+
 def main() -> None:
     """Run the program; bad input becomes one sentence and exit code 2."""
     # a command ends soon: looking for garbage while modules load, and among all of them at the end, takes longer than all of it
@@ -56,7 +67,7 @@ def main() -> None:
         sys.stderr.write(f"dynid: cannot write {where}: {error.strerror or error}\n")
         sys.exit(2)
     except DynidError as error:
-        sys.stderr.write(f"dynid: {error}\n")
+        sys.stderr.write(_folded(f"dynid: {error}\n"))
         sys.exit(2)
     except MemoryError as error:
         reason = f": {error}" if str(error) else "; fewer rows (--from, --to) or joints (--lock) need less"

@@ -211,8 +211,8 @@ def _joints(screen: Screen, run: IdentificationResult) -> None:
 
 
 def _beyond(joint: JointGrade) -> str:
-    """Error to expect on other motion; beyond 999 % the number says nothing more."""
-    return "> 999 %" if joint.expected > 9.99 else percent(joint.expected, 1)
+    """Error to expect on other motion; beyond 100 %, which no model at all has, the number says nothing more."""
+    return "> 100 %" if joint.expected > 1.0 else percent(joint.expected, 1)
 
 
 def _friction(run: IdentificationResult) -> dict[str, str]:

@@ -62,6 +62,9 @@ class Screen:
     def __init__(self, whole: bool = False) -> None:
         self._whole = whole
         self._lines: list[str] = []
+        self._rows = range(0)
+        """Places of the last table's rows, from which some go where the screen is full."""
+        self._hidden = 0
         self._findings: list[list[str]] = []
         self._remarks: list[list[str]] = []
         self._last: list[str] = []
@@ -105,14 +108,16 @@ class Screen:
             values = [float(row[k] or 0.0) for row in shown]
             for line, value in zip(cells, values, strict=True):
                 line[k] = bar(value / (max(values) or 1.0), sizes[k])
+        first_row = len(self._lines) + 1
         for index, words in enumerate((list(header), *cells)):
             left_side = [k in (*text, *bars) for k in range(len(words))]
             places = [(cut(word, size), size, first) for word, size, first in zip(words, sizes, left_side, strict=True)]
             fitted = [word.ljust(size) if first else word.rjust(size) for word, size, first in places]
             joined = "  ".join(fitted).rstrip()[: columns()]
             self._lines.append(f"\x1b[1m{joined}\x1b[0m" if index == 0 and in_colour() else joined)
-        if len(every) > most:
-            self._lines.append(f"and {len(every) - most} more")
+        self._rows, self._hidden = range(first_row, len(self._lines)), len(every) - len(shown)
+        if self._hidden:
+            self._lines.append(f"and {self._hidden} more")
 
     def findings(self, found: Iterable[tuple[str, str, str]]) -> None:
         """Level, what was found and its remedy; the first three are shown, each of them whole or not at all."""
@@ -144,13 +149,25 @@ class Screen:
                 lines[-1] += f" {word}"
         self._last += lines
 
+    def _shortened(self, over: int) -> list[str]:
+        """The lines with so many rows of the table less, which keeps three; those left out are counted."""
+        told = 0 if self._hidden else 1  # the line that counts them
+        drop = min(over + told, len(self._rows) - 3)
+        if over <= 0 or drop <= told:
+            return self._lines
+        end = self._rows.stop
+        counted = f"and {self._hidden + drop} more"
+        return [*self._lines[: end - drop], counted, *self._lines[end + 1 - told :]]
+
     def show(self, option: str = "--verbose") -> None:
         """Print it; ``option`` shows the remarks that did not fit."""
         height, findings = (NO_END, NO_END) if self._whole else (LINES, FINDINGS)
-        room = height - len(self._lines) - len(self._last)
-        for line in self._lines:
-            show(line)
         counted = bool(self._remarks)  # a line that says how many notes there are is always left
+        least = counted + (len(self._findings[0]) + (len(self._findings) > 1) if self._findings else 0)
+        lines = self._shortened(len(self._lines) + len(self._last) + least - height)
+        room = height - len(lines) - len(self._last)
+        for line in lines:
+            show(line)
         room -= _show_blocks(self._findings, room - counted, findings, "finding", option)
         _show_blocks(self._remarks, room, len(self._remarks), "note", option)
         for line in self._last:

@@ -93,7 +93,7 @@ def verdict_on(
 ROWS_FAIL = 0.05
 """Torque error from which a fit of the simulated motion is worth trying; below it torque rows do well."""
 _REMEDIES = {
-    "torque offset": "apply the offsets as constant torques (MuJoCo: qfrc_applied)",
+    "torque offset": "identify again with --effects viscous,coulomb,armature, whose files need no offsets",
     "friction": "use the functions of dynid export RUN --to c, which hold everything",
 }
 """What to do about a term that a format has no place for."""
@@ -141,7 +141,8 @@ def _joint_reasons(joints: Sequence[JointGrade]) -> list[Finding]:
             f"Within the range of the log every joint is expected to be right to {percent(worst.expected)} ({worst.name})."
         )
         return [Finding("good", text)]
-    told = "; ".join(f"{joint.name} to {percent(joint.expected)}, {joint.reason}" for joint in poor)
+    right = {joint.name: f"to {percent(joint.expected)}" if joint.expected <= 1.0 else "not at all" for joint in poor}
+    told = "; ".join(f"{joint.name} {right[joint.name]}, {joint.reason}" for joint in poor)
     hopeless = overall_grade(joints) == "do not use"
     what = f"On other motion the torque of {not_good(joints)} is expected to be right only: {told}."
     remedy = (

@@ -17,6 +17,7 @@ from dynid.cli.schema import AsJson, Verbose
 from dynid.cli.screen import NO_END, Screen
 
 if TYPE_CHECKING:
+    from dynid.finding import FileGrade
     from dynid.io.robots.proof import Change
     from dynid.pipeline.model_files import Exported
 
@@ -84,7 +85,8 @@ def export(
         listed = {name: [asdict(one) for one in found] for name, found in changes.items()}
         show_json(_as_dict(written) | {"changes": listed, "refusals": refusals})
     else:
-        _show_written(written, changes, known.robot.source.path, verbose)
+        graded = () if known.verdict is None or rotors_apart else known.verdict.files
+        _show_written(written, changes, known.robot.source.path, verbose, {one.format: one for one in graded})
     for refusal in refusals:
         show_failure(refusal)
     if refusals:
@@ -105,12 +107,25 @@ def _as_dict(written: Sequence[Exported]) -> dict[str, Any]:
     }
 
 
-def _show_written(written: Sequence[Exported], changes: Mapping[str, Sequence[Change]], source: str, verbose: bool) -> None:
-    """A line for each format: how well its files were proven and what it leaves out of the torque; then changes and notes."""
+def _show_written(
+    written: Sequence[Exported],
+    changes: Mapping[str, Sequence[Change]],
+    source: str,
+    verbose: bool,
+    graded: Mapping[str, FileGrade],
+) -> None:
+    """A line for each format: how well its files were proven and what it leaves out of the torque; then changes and notes.
+
+    ``graded``: the figures of the run's verdict on simulator files, which are those that are shown wherever there are any.
+    """
     screen = Screen(verbose)
-    screen.table(
-        ("file", "reload error", "torque left out", "worst joint"), map(_row, written), text=(0, 3), most=len(written)
+    head = (
+        ("unseen error", "worst joint loses, of its torque", "ready")
+        if graded
+        else ("left out, random states", "worst joint")
     )
+    rows = [(*_proof(item), *(_graded(item, graded) if graded else _left_out(item))) for item in written]
+    screen.table(("file", "reload error", *head), rows, text=(0, 3, 4), most=len(written))
     for item in written if verbose else ():
         if item.lacks():
             screen.line(f"{item.path.name}: {item.lacks()}")
@@ -124,17 +139,24 @@ def _show_written(written: Sequence[Exported], changes: Mapping[str, Sequence[Ch
     screen.show()
 
 
-def _row(item: Exported) -> tuple[str, ...]:
-    """Files of one format, their error after reloading, the part of the torque left out, and the joint that lacks most."""
-    worst = max(item.lacking, key=lambda one: one.relative, default=None)
-    most = "-" if worst is None or not item.left_out else f"{worst.joint} {percent(worst.relative)}"
+def _proof(item: Exported) -> tuple[str, str]:
+    """Files of one format, and their error after reloading."""
     proof = "-" if math.isnan(item.parity) else f"{item.parity:.0e}"
-    return (
-        " and ".join([item.path.name, *(file.suffix for file in item.companions)]),
-        proof,
-        percent(item.left_out),
-        most,
-    )
+    return " and ".join([item.path.name, *(file.suffix for file in item.companions)]), proof
+
+
+def _graded(item: Exported, graded: Mapping[str, FileGrade]) -> tuple[str, str, str]:
+    """What the run's verdict says of a format; one that it does not judge holds everything."""
+    one = graded.get(item.format)
+    if one is None:
+        return "as the run", "-", "-"
+    return percent(one.unseen), f"{one.worst.name} {percent(one.worst.loss)}", "yes" if one.ready else "NO"
+
+
+def _left_out(item: Exported) -> tuple[str, str]:
+    """The part of the torque left out over random states, and the joint that lacks most."""
+    worst = max(item.lacking, key=lambda one: one.relative, default=None)
+    return percent(item.left_out), "-" if worst is None or not item.left_out else f"{worst.joint} {percent(worst.relative)}"
 
 
 def _changed(name: str, source: str, changes: Sequence[Change], most: int) -> Iterator[str]:
