@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
-from scipy.special import stdtrit
 
 from dynid.arrays import Array
 from dynid.dynamics.inverse_dynamics import inverse_dynamics
@@ -25,6 +24,7 @@ from dynid.estimation.estimate import estimate
 from dynid.estimation.gears import gears_of
 from dynid.estimation.held_out import BLOCKS, HeldOut
 from dynid.estimation.lag_and_gravity import SETTLED, SURE
+from dynid.estimation.result import student_quantile
 from dynid.model.effects.linear import Offset
 from dynid.model.effects.wrapped import OnJoints
 from dynid.model.robot import Robot
@@ -66,8 +66,6 @@ APART = 1.5
 """A link behind its gear must swing at so many times the band of the rows."""
 SLOW = 0.1
 """Part of its usual speed below which a joint turns round."""
-STUDENT = float(stdtrit(BLOCKS - 1, 0.975)) / SURE
-"""By how much wider the interval of a value is, whose deviation is known from a few blocks alone."""
 CHANCE = 0.05
 """Chance that any value of a log without errors is taken for one."""
 
@@ -276,10 +274,15 @@ def _sizes(samples: Sequence[Samples], fitted: Sequence[Sought]) -> Array:
     return np.array([LARGEST[name] * (units[name][j] if name in units else 1.0) for name, j in fitted])
 
 
+def _student() -> float:
+    """By how much wider the interval of a value is, whose deviation is known from a few blocks alone."""
+    return student_quantile(BLOCKS - 1, 0.975) / SURE
+
+
 def _told(robot: Robot, fitted: Sequence[Sought], values: Array, at: _Step, sizes: Array) -> dict[Sought, Calibrated]:
     """Every value with its interval, or why it has none."""
     names = [(name, robot.joint_names[j]) for name, j in fitted]
-    sure = float(stdtrit(BLOCKS - 1, 1.0 - CHANCE / (2.0 * max(len(fitted), 1)))) / STUDENT
+    sure = student_quantile(BLOCKS - 1, 1.0 - CHANCE / (2.0 * max(len(fitted), 1))) / _student()
     made = {}
     for k, (name, joint) in enumerate(names):
         if at.unseen[k, k] > SHARED:
@@ -458,7 +461,7 @@ def _step(at: _Normal, J: Array) -> _Step:
     values = inverse @ at.rest
     others = np.array([inverse @ (rest - S @ values) for S, rest in at.without]) * BLOCKS / (BLOCKS - 1)
     moved = np.sqrt((BLOCKS - 1) / BLOCKS * np.sum((others - others.mean(axis=0)) ** 2, axis=0))
-    wider = np.maximum(moved / sigma * STUDENT, 1.0)
+    wider = np.maximum(moved / sigma * _student(), 1.0)
     return _Step(values, covariance * np.outer(wider, wider), np.eye(len(T)) - T @ T.T)
 
 

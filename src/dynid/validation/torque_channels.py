@@ -57,7 +57,9 @@ def foreign_channels(recording: Recording, robot: Robot) -> list[Finding]:
     nominal = inverse_dynamics(with_rotors_alone(robot), q, v, a)
     problem = _Channels.of(model, torque_regressor(model, q, v, a), torque, nominal)
     while len(kept) > 1 and 2 * len(found) < recording.n_joints:
-        suspects = [(problem.innocence(kept, j), j, scale) for j in kept if (scale := problem.scale(kept, j)) is not None]
+        whole = problem.squares(kept)
+        scales = {j: problem.scale(kept, whole, j) for j in kept}
+        suspects = [(problem.innocence(kept, whole, j), j, scale) for j, scale in scales.items() if scale is not None]
         if not suspects:
             break
         _, worst, scale = min(suspects)
@@ -100,14 +102,17 @@ class _Channels:
         factor = np.where(expected > 1e-9, size / np.where(expected > 0.0, expected, 1.0), np.nan)
         return cls(W / scale[:, None, None], (torque / scale).T, base.base_values(model.parameters), factor)
 
-    def fit(self, kept: list[int], without: int) -> tuple[Array, BoolArray]:
-        """Base values by the other joints, and which of them these joints show."""
-        W, y = (array[[j for j in kept if j != without]] for array in (self.rows, self.torque))
-        flat = W.reshape(-1, W.shape[2])
-        A = flat.T @ flat
+    def squares(self, joints: list[int]) -> Array:
+        """Normal equations ``[A | b]`` of some joints, about the description: those of several are the sum of each one's."""
+        W = self.rows[joints].reshape(-1, self.rows.shape[2])
+        return np.column_stack([W.T @ W, W.T @ (self.torque[joints].ravel() - W @ self.described)])
+
+    def fit(self, whole: Array, without: int) -> tuple[Array, BoolArray]:
+        """Base values by the other joints of those that ``whole`` are the squares of, and which of them these joints show."""
+        others = whole - self.squares([without])
+        A, left = others[:, :-1], others[:, -1]
         seen = np.asarray(np.diag(A) > 1e-12 * np.diag(A).max())
         size = np.sqrt(np.where(seen, np.diag(A), 1.0))
-        left = flat.T @ (y.ravel() - flat @ self.described)
         step = np.linalg.solve(A / np.outer(size, size) + _RIDGE * np.eye(len(A)), np.where(seen, left, 0.0) / size) / size
         return self.described + np.where(seen, step, 0.0), seen
 
@@ -117,16 +122,16 @@ class _Channels:
         usual = float(np.nanmedian(known)) if len(kept) > 2 and np.isfinite(known).any() else 0.0
         return float(np.log(max(self.factor[joint], 1e-12))) - usual
 
-    def innocence(self, kept: list[int], without: int) -> float:
+    def innocence(self, kept: list[int], whole: Array, without: int) -> float:
         """Least for the joint that is the cause: how near it is to the description, else what the others leave unexplained without it."""
         if np.isfinite(self.factor[kept]).all():
             return -abs(self.unusual(kept, without))
-        beta = self.fit(kept, without)[0]
+        beta = self.fit(whole, without)[0]
         return sum(float(((self.torque[j] - self.rows[j] @ beta) ** 2).sum()) for j in kept if j != without)
 
-    def scale(self, kept: list[int], joint: int) -> float | None:
+    def scale(self, kept: list[int], whole: Array, joint: int) -> float | None:
         """Scale of a joint's torque by the others where it is another unit, 0 where there is no torque, None where all is well."""
-        beta, seen = self.fit(kept, joint)
+        beta, seen = self.fit(whole, joint)
         own = self.rows[joint][:, ~seen]
         Q, _ = np.linalg.qr(np.column_stack([np.ones(len(own)), own[:, own.any(axis=0)]]))
         x, y = (z - Q @ (Q.T @ z) for z in (self.rows[joint][:, seen] @ beta[seen], self.torque[joint]))
