@@ -66,7 +66,7 @@ def test_the_table_the_json_and_the_report_tell_which_method_refused(log: Path, 
 def test_errors_log_by_log(tmp_path: Path) -> None:
     logs = [Path(dynid.write_recording(dynid.demo_recording(seed=k), tmp_path / f"log{k}.csv")) for k in (1, 2, 3)]
     run, (found,) = compare(dynid.demo_robot(), logs[:2], replace(QUICK, split=None), validate_on=logs[2:], methods=["wls"])
-    assert [(Path(one.log).name, one.data) for one in found.logs] == [
+    assert [(Path(one["log"]).name, one["data"]) for one in found.logs] == [
         ("log1.csv", "known"),
         ("log2.csv", "known"),
         ("log3.csv", "unseen"),
@@ -77,8 +77,8 @@ def test_errors_log_by_log(tmp_path: Path) -> None:
             samples, predict(run.robot.with_parameters(found.estimate.standard), samples), run.judged_hz
         )
         missed = judged.torque - predicted
-        assert one.relative_error == pytest.approx(np.linalg.norm(missed) / np.linalg.norm(judged.torque), rel=1e-9)
-        np.testing.assert_allclose(one.rmse, np.sqrt((missed**2).mean(axis=0)), rtol=1e-9)
+        assert one["relative_error"] == pytest.approx(np.linalg.norm(missed) / np.linalg.norm(judged.torque), rel=1e-9)
+        np.testing.assert_allclose(one["rmse"], np.sqrt((missed**2).mean(axis=0)), rtol=1e-9)
     assert found.as_dict()["logs"][2]["data"] == "unseen"
     arm = dynid.write_urdf(dynid.demo_robot(), tmp_path / "arm.urdf").path
     words = ["--friction", "linear", "--cutoff-hz", "20", "--methods", "ols,wls"]

@@ -74,9 +74,10 @@ def test_a_value_without_uncertainty_is_never_called_different() -> None:
 def test_the_same_log_is_predicted_in_one_band(
     bench: Bench, first: IdentificationResult, second: IdentificationResult
 ) -> None:
-    (pair,) = compare_results(first, second, [bench.other_log]).errors
-    assert pair.band_hz == 12.0
-    assert pair.first < pair.second  # the log is of the robot before its friction changed
+    found = compare_results(first, second, [bench.other_log])
+    ((log, one, other),) = found.errors
+    assert (log, found.band_hz) == (str(bench.other_log), 12.0)
+    assert one < other  # the log is of the robot before its friction changed
     with pytest.raises(InputError, match=bench.log.name):
         compare_results(first, second, [bench.log])
 

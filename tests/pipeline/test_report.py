@@ -33,7 +33,7 @@ from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.sections.head import verdict_of
 from dynid.pipeline.signal_filter import Filter
 from dynid.report.figure import Figure, can_draw_text
-from dynid.report.page import Code, Folded, Section, Table, figures_of, page
+from dynid.report.page import Folded, Section, Table, figures_of, page
 from dynid.signals.recording import StaticRecording
 from dynid.validation.replay import replay
 
@@ -309,7 +309,7 @@ def test_hostile_names_stay_text(run: IdentificationResult) -> None:
 
 
 def test_more_sections_can_be_given(run: IdentificationResult, tmp_path: Path) -> None:
-    extra = Section("Played forward", "In a simulator.", (Table(("a",), (("b",),)), Code("c")))
+    extra = Section("Played forward", "In a simulator.", (Table(("a",), (("b",),)), "c"))
     page = report_result(run, tmp_path / "report.html", sections=[extra]).read_text(encoding="utf-8")
     assert "Played forward" in page
     assert page.index("Played forward") < page.index("How to repeat this")

@@ -12,7 +12,7 @@ import numpy as np
 
 from dynid.finding import Finding
 from dynid.report.figure import Figure
-from dynid.report.page import Code, Folded, Head, Section, Table, Tabs, Tile, figures_of, page
+from dynid.report.page import Folded, Head, Section, Table, Tabs, Tile, figures_of, page
 from dynid.report.panel import Axis, Curve, Panel
 from dynid.report.scene import make_scene
 from problems import random_tree
@@ -41,10 +41,10 @@ def test_nothing_from_files_becomes_markup() -> None:
     parts = (
         Table((HOSTILE,), ((HOSTILE,),)),
         (Finding("error", HOSTILE, HOSTILE),),
-        Code(HOSTILE),
+        HOSTILE,
         _figure("a", HOSTILE),
         Tabs(((HOSTILE, _figure("b", HOSTILE)), (HOSTILE, _figure("c", HOSTILE)))),
-        Folded(HOSTILE, (Code(HOSTILE),)),
+        Folded(HOSTILE, (HOSTILE,)),
     )
     text = page(HOSTILE, HOSTILE, VERDICT, [Section(HOSTILE, HOSTILE, parts, HOSTILE)])
     clean = page("x", "x", Head("good", "x"), [Section("x", "x", (_figure("a"),))])
@@ -67,7 +67,7 @@ def test_only_the_scripts_of_the_page_may_run_and_nothing_is_fetched() -> None:
 
 
 def test_plotting_library_comes_only_with_a_plot() -> None:
-    plain = page("t", "s", VERDICT, [Section("one", "text", (Code("x"),))])
+    plain = page("t", "s", VERDICT, [Section("one", "text", ("x",))])
     assert len(plain) < 60_000
     assert len(page("t", "s", VERDICT, [Section("one", "", (_figure(),))])) > 3_000_000
 

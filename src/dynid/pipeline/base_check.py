@@ -33,10 +33,9 @@ from dynid.estimation.consistency.feasibility import Feasibility, feasibility
 from dynid.estimation.constraints.base import Constraint
 from dynid.estimation.constraints.conditions import parameter_name
 from dynid.estimation.constraints.formula import linear_terms
-from dynid.files import csv_lines
 from dynid.model.parameters import split_name
 from dynid.model.robot import Robot
-from dynid.pipeline.coefficients import COLUMNS, effect_symbols, number_in, read_coefficients
+from dynid.pipeline.coefficients import csv_table, effect_symbols, number_in, read_coefficients, value_rows
 from dynid.regression.base import BaseReduction, reduce_to_base
 
 
@@ -181,7 +180,7 @@ def read_base_values(path: str | Path, grouping: str | Path | None = None, robot
             f"no motion of this robot shows {', '.join(foreign)} of {place.name}: the values may be of another description"
         )
         return replace(made, notes=(note,)) if foreign else made
-    rows = _value_rows(place)
+    rows = value_rows(place, "base values")
     if not all(row.get("expression") for _, row in rows):
         raise InputError(
             f"base values '{place}' name no combination of parameters: give the column expression, a robot, or the grouping "
@@ -203,12 +202,12 @@ def _made(K: Any, names: Sequence[str], values: Any, labels: Sequence[str], plac
 
 
 def _in_grouping(place: Path, grouping: Path, robot: Robot | None) -> BaseValues:
-    header, lines = _table(grouping, "grouping")
+    header, lines = csv_table(grouping, "grouping")
     named = header[0].lower() == "name"
     columns = [_canonical(name, grouping) for name in (header[1:] if named else header)]
     labels = [row[0] for _, row in lines] if named else [f"beta{i + 1}" for i in range(len(lines))]
     K = np.array([[number_in(cell or "0", "a cell", n, grouping) for cell in row[named:]] for n, row in lines])
-    values = _matched(_value_rows(place, free=True), labels if named else None, len(labels), place, grouping)
+    values = _matched(value_rows(place, "base values", free=True), labels if named else None, len(labels), place, grouping)
     if robot is None:
         return _made(K, columns, values, labels, grouping, None)
     model = robot.with_effects([effect for effect in robot.effects if effect_symbols(robot, effect.name) & set(columns)])
@@ -252,29 +251,3 @@ def _matched(
             raise InputError(f"base parameter '{name}' stands {names.count(name)} times in '{place}', expected once")
     by_name = dict(zip(names, found, strict=True))
     return [by_name[label] for label in labels]
-
-
-def _value_rows(place: Path, free: bool = False) -> list[tuple[int, Mapping[str, str]]]:
-    """The lines of a file of values by column; ``free``: the column ``value`` alone is enough."""
-    header, lines = _table(place, "base values")
-    columns = [name.lower() for name in header]
-    unknown = [name for name in columns if name not in COLUMNS]
-    enough = "value" in columns and (free or "name" in columns or "expression" in columns)
-    if unknown or not enough or len(set(columns)) < len(columns):
-        raise InputError(
-            f"base values '{place}' have the columns {', '.join(header)}, expected "
-            + ("value and, if there is one, name" if free else "name or expression, and value")
-        )
-    return [(number, dict(zip(columns, row, strict=True))) for number, row in lines]
-
-
-def _table(place: Path, what: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Header and lines of a CSV file, with their numbers in the file."""
-    lines = csv_lines(place, what)
-    if len(lines) < 2:
-        raise InputError(f"{what} '{place}' has {len(lines)} lines, expected a header and a line for each base parameter")
-    header = lines[0][1]
-    for number, row in lines[1:]:
-        if len(row) != len(header):
-            raise InputError(f"line {number} of '{place}' has {len(row)} cells, expected {len(header)} as in its header")
-    return header, lines[1:]

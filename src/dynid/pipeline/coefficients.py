@@ -179,7 +179,7 @@ def read_coefficients(path: str | Path, robot: Robot) -> Coefficients:
     parameters are named without them.
     """
     place = Path(path)
-    rows = _rows(place)
+    rows = value_rows(place, "coefficients")
     terms = [_terms(row, number, place) for number, row in rows]
     mentioned = {name for one in terms for name in one}
     kept = [effect for effect in robot.effects if effect_symbols(robot, effect.name) & mentioned]
@@ -211,22 +211,27 @@ def _combination(row: Mapping[str, str], terms: Mapping[str, float], robot: Robo
     return factors
 
 
-def _rows(place: Path) -> list[tuple[int, Mapping[str, str]]]:
-    """The lines of the table with their numbers in the file, by column."""
-    lines = csv_lines(place, "coefficients", "are")
-    header = [cell.lower() for cell in lines[0][1]] if lines else []
-    good = set(header) <= set(COLUMNS) and len(set(header)) == len(header) and "value" in header
-    if not good or not {"name", "expression"} & set(header):
-        raise InputError(
-            f"coefficients '{place}' have the columns {', '.join(header) or 'none'}, expected name or expression, value and, "
-            "if known, sigma_percent"
-        )
+def csv_table(place: Path, what: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Header and lines of a CSV file, with their numbers in the file."""
+    lines = csv_lines(place, what, "is" if what == "grouping" else "are")
     if len(lines) < 2:
-        raise InputError(f"coefficients '{place}' have no line below the header, expected one for each coefficient")
+        raise InputError(f"no line below the header of {what} '{place}', expected one for each value")
+    header = lines[0][1]
     for number, row in lines[1:]:
         if len(row) != len(header):
-            raise InputError(f"line {number} of '{place}' has {len(row)} cells, expected {len(header)}")
-    return [(number, dict(zip(header, row, strict=True))) for number, row in lines[1:]]
+            raise InputError(f"line {number} of '{place}' has {len(row)} cells, expected {len(header)} as in its header")
+    return header, lines[1:]
+
+
+def value_rows(place: Path, what: str, *, free: bool = False) -> list[tuple[int, Mapping[str, str]]]:
+    """The lines of a table of values with their numbers in the file, by column; ``free``: the column ``value`` alone is enough."""
+    header, lines = csv_table(place, what)
+    columns = [name.lower() for name in header]
+    enough = "value" in columns and (free or "name" in columns or "expression" in columns)
+    if not enough or not set(columns) <= set(COLUMNS) or len(set(columns)) < len(columns):
+        expected = "value and, if there is one, name" if free else "name or expression, value and, if known, sigma_percent"
+        raise InputError(f"{what} '{place}' have the columns {', '.join(header)}, expected {expected}")
+    return [(number, dict(zip(columns, row, strict=True))) for number, row in lines]
 
 
 def _terms(row: Mapping[str, str], number: int, place: Path) -> dict[str, float]:
@@ -280,22 +285,13 @@ def left_out(names: Sequence[str], spreads: Sequence[float]) -> str:
 _NOT_WITH = ("friction", "split", "fix_bodies")
 
 
-@dataclass(frozen=True, eq=False)
-class _Source:
-    """Where coefficients come from: what a run brings beside them, and what is to be said."""
-
-    coefficients: Coefficients
-    notes: tuple[str, ...] = ()
-    run: IdentificationResult | None = None
-
-
 def retrieve_run(robot: Robot, logs: Sequence[Path], settings: Settings, tell: Tell = silent) -> IdentificationResult:
     """A run from the coefficients that the settings name; ``logs`` validate it."""
     started = time.perf_counter()
     _refuse_other_options(settings)
     tell("reading the coefficients")
-    source = _read(Path(str(settings.coefficients)), robot)
-    kept, notes = _kept(source.coefficients, settings.drop_above)
+    given, read, earlier = _read(Path(str(settings.coefficients)), robot)
+    kept, notes = _kept(given, settings.drop_above)
     method = method_of(settings, kept.robot, tell)
     assert isinstance(method, PenaltyRetrieval)
     tell("estimating by retrieve")
@@ -308,10 +304,10 @@ def retrieve_run(robot: Robot, logs: Sequence[Path], settings: Settings, tell: T
         validation=None,
         filter=None,
         rows=RowPlan(COEFFICIENTS),
-        notes=(*kept.robot.source.notes, *source.notes, *notes, *_notes(kept, result, verdict)),
+        notes=(*kept.robot.source.notes, *read, *notes, *_notes(kept, result, verdict)),
         feasibility=verdict,
     )
-    run = _validated(run, logs, source.run, tell) if logs else _without_data(run)
+    run = _validated(run, logs, earlier, tell) if logs else _without_data(run)
     return replace(run, seconds=time.perf_counter() - started)
 
 
@@ -328,8 +324,8 @@ def _refuse_other_options(settings: Settings) -> None:
             raise InputError(f"{flag} identifies from logs, coefficients '{settings.coefficients}' were given instead")
 
 
-def _read(place: Path, robot: Robot) -> _Source:
-    """Coefficients of a run folder or of a table."""
+def _read(place: Path, robot: Robot) -> tuple[Coefficients, list[str], IdentificationResult | None]:
+    """Coefficients of a run folder or of a table, what is to be said of them, and the run."""
     if place.is_dir() or place.name == "run.json":
         return _of_run(place if place.is_dir() else place.parent, robot)
     found = read_coefficients(place, robot)
@@ -343,10 +339,10 @@ def _read(place: Path, robot: Robot) -> _Source:
         notes.append(
             f"no motion of this robot shows {', '.join(foreign)} of {place.name}: the table may be of another description"
         )
-    return _Source(found, tuple(notes))
+    return found, notes, None
 
 
-def _of_run(folder: Path, robot: Robot) -> _Source:
+def _of_run(folder: Path, robot: Robot) -> tuple[Coefficients, list[str], IdentificationResult]:
     run = load_robot_result(folder)
     if robot.source.sha256 != run.robot.source.sha256:
         raise InputError(f"run '{folder}' was made from another description of the robot than '{robot.source.path}'")
@@ -365,7 +361,7 @@ def _of_run(folder: Path, robot: Robot) -> _Source:
     if unseen.any():
         names = [name for name, out in zip(found.base.names, unseen, strict=True) if out]
         notes.append(f"left out, the data of run '{folder}' do not show them: {', '.join(names)}")
-    return _Source(given.without(unseen), tuple(notes), run)
+    return given.without(unseen), notes, run
 
 
 def _kept(given: Coefficients, most_percent: float | None) -> tuple[Coefficients, list[str]]:

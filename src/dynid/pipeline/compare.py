@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,19 +26,7 @@ from dynid.pipeline.options import Settings
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.robot_setup import method_of
 from dynid.pipeline.validate import prediction_errors, unseen_logs
-from dynid.validation.prediction import PredictionError, validate
-
-
-@dataclass(frozen=True)
-class LogError:
-    """Prediction of one log by one method."""
-
-    log: str
-    data: str
-    """``known``, or ``unseen``: an unseen log, or the rest of one that was split."""
-    relative_error: float
-    rmse: tuple[float, ...]
-    """Of each joint, N m or N; of a sensor each axis."""
+from dynid.validation.prediction import validate
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +39,9 @@ class MethodResult:
     identification: float | None = None
     validation: float | None = None
     seconds: float | None = None
-    logs: tuple[LogError, ...] = ()
-    """Errors log by log, known ones first."""
+    logs: tuple[Mapping[str, Any], ...] = ()
+    """Errors log by log, known ones first: ``log``, ``data`` (``known``, or ``unseen``: also the rest of a log that was split),
+    ``relative_error``, and ``rmse`` of each joint, N m or N, or of each axis of a sensor."""
     refusal: str = ""
     """Why the method cannot work on this robot or these rows; empty where it can."""
 
@@ -86,7 +75,7 @@ class MethodResult:
             "feasibility": {} if self.feasibility is None else self.feasibility.as_dict(),
             "outcome": "refused" if found is None else found.outcome.name.lower(),
             "seconds": self.seconds,
-            "logs": [asdict(one) for one in self.logs],
+            "logs": list(self.logs),
         }
         return record | ({"refusal": self.refusal} if self.refusal else {})
 
@@ -144,8 +133,9 @@ def _bodies(run: IdentificationResult, methods: Sequence[str]) -> tuple[MethodRe
         )
         assert run.body is not None
         estimate = run.body.by(one["method"]).estimate
-        logs = tuple(LogError(**log) for log in one["logs"])
-        found[one["method"]] = MethodResult(one["method"], estimate, feasible, **errors, seconds=one["seconds"], logs=logs)
+        found[one["method"]] = MethodResult(
+            one["method"], estimate, feasible, **errors, seconds=one["seconds"], logs=tuple(one["logs"])
+        )
     for name in methods:
         if name not in found:
             raise UnknownNameError("method", name, found, "the body on a force/torque sensor")
@@ -187,20 +177,14 @@ def _by_method(method: Method, settings: Settings, run: IdentificationResult) ->
         for name in ("known", "unseen")
     )
     error = result.relative_error if known is None else known.relative_error
-    logs: list[LogError] = []
-    for name, found in (("known", known), ("unseen", unseen)):
-        if found is not None and data is not None:
-            logs += log_errors(name, getattr(data, name).paths, found.logs)
+    logs = [
+        {"log": str(path), "data": name, "relative_error": one.relative_error, "rmse": tuple(one.rmse.tolist())}
+        for name, found in (("known", known), ("unseen", unseen))
+        if found is not None and data is not None
+        for path, one in zip(getattr(data, name).paths, found.logs, strict=True)
+    ]
     unknown = None if unseen is None else unseen.relative_error
     return MethodResult(settings.method, result, verdict, error, unknown, seconds, tuple(logs))
-
-
-def log_errors(data: str, paths: Sequence[str], errors: Sequence[PredictionError]) -> list[LogError]:
-    """Errors of logs with the names of their files."""
-    return [
-        LogError(str(path), data, error.relative_error, tuple(error.rmse.tolist()))
-        for path, error in zip(paths, errors, strict=True)
-    ]
 
 
 def _taken(method: str, settings: Settings) -> dict[str, Any]:
@@ -264,23 +248,14 @@ class ValuePair:
 
 
 @dataclass(frozen=True)
-class ErrorPair:
-    """Prediction of one log by both runs, in one band."""
-
-    log: str
-    band_hz: float | None
-    first: float
-    second: float
-
-
-@dataclass(frozen=True)
 class ResultComparison:
     """What two runs have in common and where they differ.
 
     Args:
         changes: what was done differently: its name, as it was in the first run, as it was in the second.
         values: every base value of either run.
-        errors: prediction of the same logs by both.
+        errors: of the same logs, predicted by both: the log, the error of the first run, that of the second.
+        band_hz: the band in which these errors are taken; None for torque as it is.
 
     Examples:
         >>> import dynid
@@ -291,7 +266,8 @@ class ResultComparison:
 
     changes: tuple[tuple[str, str, str], ...]
     values: tuple[ValuePair, ...]
-    errors: tuple[ErrorPair, ...] = ()
+    errors: tuple[tuple[str, float, float], ...] = ()
+    band_hz: float | None = None
 
     @property
     def n_compared(self) -> int:
@@ -318,7 +294,7 @@ class ResultComparison:
             "n_compared": self.n_compared,
             "n_differing": len(self.differing),
             "values": [pair.as_dict() for pair in self.values],
-            "logs": [asdict(pair) for pair in self.errors],
+            "logs": [{"log": log, "band_hz": self.band_hz, "first": a, "second": b} for log, a, b in self.errors],
         }
 
 
@@ -357,22 +333,32 @@ def compare_results(
             f"the runs are of robots without a joint in common, '{first.robot.name}' with {', '.join(first.robot.joint_names)} and "
             f"'{second.robot.name}' with {', '.join(second.robot.joint_names)}: their values cannot be compared"
         )
-    return ResultComparison(_changes(first, second), _values(first.estimate, second.estimate), _errors(first, second, logs))
+    band_hz = min((run.judged_hz for run in (first, second) if run.judged_hz is not None), default=None)
+    judged = [
+        [one.relative_error for one in validate(run.robot, run.estimate, unseen_logs(run, logs).samples, band_hz).logs]
+        for run in (first, second)
+        if logs
+    ]
+    errors = tuple((str(log), *pair) for log, *pair in zip(logs, *judged, strict=True))
+    return ResultComparison(_changes(first, second), _values(first.estimate, second.estimate), errors, band_hz)
 
 
 def _changes(first: IdentificationResult, second: IdentificationResult) -> tuple[tuple[str, str, str], ...]:
     """What was done differently, in words of the options; then inputs and choices."""
-    before, after = first.settings.as_dict(), second.settings.as_dict()
-    found = [(name.replace("_", " "), before[name], after[name]) for name in before if before[name] != after.get(name)]
-    facts = [
-        ("robot description", _short(first.robot.source.sha256), _short(second.robot.source.sha256)),
-        ("moving joints", ", ".join(first.robot.joint_names), ", ".join(second.robot.joint_names)),
-        ("logs", _logs(first.logs), _logs(second.logs)),
-        ("effects", _effects(first), _effects(second)),
-        ("filter", first.filter_text or "none", second.filter_text or "none"),
-    ]
-    found += [(name, before, after) for name, before, after in facts if before != after]
-    return tuple((name, str(before), str(after)) for name, before, after in found)
+
+    def done(run: IdentificationResult) -> list[tuple[str, Any]]:
+        logs = ", ".join(f"{Path(path).name} ({digest[:8]})" for path, digest in run.logs)
+        return [
+            *((name.replace("_", " "), value) for name, value in run.settings.as_dict().items()),
+            ("robot description", run.robot.source.sha256[:12] or "not from a file"),
+            ("moving joints", ", ".join(run.robot.joint_names)),
+            ("logs", logs or "none"),
+            ("effects", ", ".join(effect.label for effect in run.robot.effects) or "none"),
+            ("filter", run.filter_text or "none"),
+        ]
+
+    pairs = zip(done(first), done(second), strict=True)
+    return tuple((name, str(before), str(after)) for (name, before), (_, after) in pairs if before != after)
 
 
 def _values(first: Estimate, second: Estimate) -> tuple[ValuePair, ...]:
@@ -401,27 +387,3 @@ def _table(found: Estimate) -> dict[tuple[str, str], tuple[float | None, float |
         (name, text): (value, sigma) if origin != "prior" and math.isfinite(sigma) else (value, None)
         for name, text, value, sigma, origin in rows
     }
-
-
-def _errors(first: IdentificationResult, second: IdentificationResult, logs: Sequence[str | Path]) -> tuple[ErrorPair, ...]:
-    if not logs:
-        return ()
-    bands = [run.judged_hz for run in (first, second) if run.judged_hz is not None]
-    band_hz = min(bands, default=None)
-    found = []
-    for run in (first, second):
-        unseen = unseen_logs(run, logs)
-        found.append([log.relative_error for log in validate(run.robot, run.estimate, unseen.samples, band_hz).logs])
-    return tuple(ErrorPair(str(log), band_hz, a, b) for log, a, b in zip(logs, *found, strict=True))
-
-
-def _short(digest: str) -> str:
-    return digest[:12] or "not from a file"
-
-
-def _logs(logs: Sequence[tuple[str, str]]) -> str:
-    return ", ".join(f"{Path(path).name} ({digest[:8]})" for path, digest in logs) or "none"
-
-
-def _effects(run: IdentificationResult) -> str:
-    return ", ".join(effect.label for effect in run.robot.effects) or "none"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -56,18 +56,13 @@ def grade_files(run: IdentificationResult) -> tuple[FileGrade, ...]:
             except InputError:  # what the format cannot hold is told where its file is asked for
                 continue
             if places not in drifts:  # files that MuJoCo cannot load run as the robot that they hold
-                drifts[places] = _drift(name, written.path, as_held(held, places), logs[0].samples)
+                drifts[places] = _drift(name, written.path, as_held(held, places), logs[0][0])
             found.append(_grade(run, name, held, written, logs, drifts[places]))
     return tuple(found)
 
 
-@dataclass(frozen=True, eq=False)
-class _Judged:
-    """A log that files are judged on: what was measured and what the estimate predicts, in the band of the run."""
-
-    samples: Samples
-    measured: Array
-    ours: Array
+_Judged: TypeAlias = tuple[Samples, Array, Array]
+"""A log that files are judged on: its samples, and in the band of the run what was measured and what the estimate predicts."""
 
 
 def _grade(
@@ -81,17 +76,16 @@ def _grade(
     n = len(run.robot.driven_joints)
     missed, lost, size, counts = np.zeros((4, n))
     zone = next((one.option_values("dead_zone", n) for one in run.robot.effects if isinstance(one, Coulomb)), np.zeros(n))
-    for log in logs:
-        one = log.samples
+    for one, measured, ours in logs:
         # of a speed that is noise no sign is known
         sign = np.where(np.abs(one.velocity) < zone, 0.0, np.sign(one.velocity))
         _, theirs = band_limited(one, _file_torque(name, written.path, held, one, sign), run.judged_hz)
         used = np.ones(n) if one.weight is None else one.weight.any(axis=0).astype(float)
-        missed += used * ((log.measured - theirs) ** 2).sum(axis=0)
-        lost += ((log.ours - theirs) ** 2).sum(axis=0)
-        size += used * (log.measured**2).sum(axis=0)
-        counts += len(log.measured)
-    noise = sensor_noise([log.samples.torque for log in logs if log.samples.torque is not None])
+        missed += used * ((measured - theirs) ** 2).sum(axis=0)
+        lost += ((ours - theirs) ** 2).sum(axis=0)
+        size += used * (measured**2).sum(axis=0)
+        counts += len(measured)
+    noise = sensor_noise([one.torque for one, *_ in logs if one.torque is not None])
     rms = np.maximum(np.sqrt(size / counts), np.maximum(LEAST_TORQUE * noise, 1e-300))
     loss = np.sqrt(lost / counts) / rms
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -124,7 +118,7 @@ def _judged(run: IdentificationResult) -> list[_Judged]:
         except InputError:  # too short
             continue
         assert judged.torque is not None
-        found.append(_Judged(part, judged.torque, ours))
+        found.append((part, judged.torque, ours))
     return found
 
 

@@ -115,15 +115,18 @@ def choose_bands(
     base, judged_hz = reduce_to_base(model), min(JUDGED_HZ, bands[-1])
     trials: dict[Filter, float] = {}
 
-    made: dict[tuple[float, str], _Halves] = {}  # what is tried on: row bands share their signals
+    # samples to fit to, and rows that are held out in the fixed band: row bands share their signals
+    made: dict[tuple[float, str], tuple[tuple[Samples, ...], Regression | Squares]] = {}
 
     def tried(chosen: Filter) -> float:
         if chosen not in trials:
             tell(f"choosing the bands: {chosen.describe()}")
             signals_of = chosen.cutoff_hz, chosen.velocity
             if signals_of not in made:
-                made[signals_of] = _Halves.of(model, base, parts, chosen, judged_hz)
-            trials[chosen] = _held_out_error(model, base, made[signals_of], chosen)
+                known = hold_still([to_samples(first, chosen, 0) for first, _ in parts])
+                rows = _rows(model, [to_samples(rest, chosen, 0) for _, rest in parts], chosen, judged_hz)
+                made[signals_of] = known, Squares.of(rows) if base.n_base > LONG_CHAIN else factorise_whole(rows)
+            trials[chosen] = _held_out_error(model, base, *made[signals_of], chosen)
             if trials[chosen] > min(trials.values()):
                 del made[signals_of]  # hardly needed again, and large for a long chain
         return trials[chosen]
@@ -257,34 +260,15 @@ def _shortened(recording: Recording) -> Recording:
     return recording.rows(int(first), int(last))
 
 
-@dataclass(frozen=True, eq=False)
-class _Halves:
-    """Samples to fit to, and rows that are held out in the fixed band, under one signal band."""
-
-    known: tuple[Samples, ...]
-    unseen: Regression | Squares
-
-    @classmethod
-    def of(
-        cls,
-        robot: Robot,
-        base: BaseReduction,
-        parts: Sequence[tuple[Recording, Recording]],
-        option: Filter,
-        judged_hz: float,
-    ) -> _Halves:
-        known = hold_still([to_samples(first, option, 0) for first, _ in parts])
-        rows = _rows(robot, [to_samples(rest, option, 0) for _, rest in parts], option, judged_hz)
-        return cls(known, Squares.of(rows) if base.n_base > LONG_CHAIN else factorise_whole(rows))
-
-
-def _held_out_error(robot: Robot, base: BaseReduction, halves: _Halves, option: Filter) -> float:
+def _held_out_error(
+    robot: Robot, base: BaseReduction, known: Sequence[Samples], held_out: Regression | Squares, option: Filter
+) -> float:
     """Error of the fit in its own band on the held-out parts in the fixed band."""
-    if isinstance(halves.unseen, Squares):
-        return halves.unseen.error(base, Squares.of(_rows(robot, halves.known, option, option.band_hz)).solve(base))
-    rows = factorise_whole(_rows(robot, halves.known, option, option.band_hz))
-    values = np.concatenate([base.lift @ LinearProblem.of(rows, base, robot.parameters).solve(), [-1.0]])
-    held_out = halves.unseen
+    rows = _rows(robot, known, option, option.band_hz)
+    if isinstance(held_out, Squares):
+        return held_out.error(base, Squares.of(rows).solve(base))
+    found = LinearProblem.of(factorise_whole(rows), base, robot.parameters).solve()
+    values = np.concatenate([base.lift @ found, [-1.0]])
     left = [held_out.channel_matrix(j) @ values for j in range(len(held_out.factors))]
     error = float(np.sqrt(sum(float(r @ r) for r in left)) / np.linalg.norm(held_out.torque_norms))
     return error if np.isfinite(error) else float("inf")

@@ -55,13 +55,6 @@ class HeatMap:
 
 
 @dataclass(frozen=True)
-class Code:
-    """Text to be typed."""
-
-    text: str
-
-
-@dataclass(frozen=True)
 class Tabs:
     """Figures of which one is shown at a time, each under a short label."""
 
@@ -76,7 +69,8 @@ class Folded:
     parts: tuple[Part, ...]
 
 
-Part: TypeAlias = Table | HeatMap | tuple[Finding, ...] | Code | Figure | Tabs | Scene | Folded
+Part: TypeAlias = Table | HeatMap | tuple[Finding, ...] | str | Figure | Tabs | Scene | Folded
+"""What a section holds below its explanation; a plain text is one to be typed."""
 
 
 @dataclass(frozen=True)
@@ -283,8 +277,8 @@ def _part_html(part: Part, embedded: _Embedded) -> str:
         return _heat_map_html(part)
     if isinstance(part, tuple):
         return _findings_html(part)
-    if isinstance(part, Code):
-        return f"<pre><code>{escape(part.text)}</code></pre>"
+    if isinstance(part, str):
+        return f"<pre><code>{escape(part)}</code></pre>"
     if isinstance(part, Figure):
         return _figure_html(part, embedded)
     if isinstance(part, Tabs):

@@ -36,7 +36,7 @@ from dynid.validation.model_fit import (
     fitted_model,
     smooth_samples,
 )
-from dynid.validation.position_zero import GAIN, find_zeros
+from dynid.validation.position_zero import GAIN, find_zeros, zero_finding
 
 _UNEXPLAINED = 0.004  # share of squared torque that no rigid model explains before another reading is tried
 _GAIN = 0.25  # and what another reading has to leave of it
@@ -67,9 +67,9 @@ def misread_columns(recording: Recording, robot: Robot) -> list[Finding]:
     readings += [(fit.unexplained(sign=sign), "torque", (j,)) for j, sign in enumerate(signs)]
     left, kind, joints = min(readings, key=itemgetter(0))
     if left > _UNEXPLAINED and model.n_dof == model.n_joints:  # a column turned round is simpler than a zero that has moved
-        zeros = find_zeros(model, (q, v, a, tau), logged)
-        if zeros.left < GAIN * logged and (left > _GAIN * logged or zeros.left < GAIN * left):
-            return [zeros.finding(recording.joint_names, logged)]
+        shifts, least = find_zeros(model, (q, v, a, tau), logged)
+        if least < GAIN * logged and (left > _GAIN * logged or least < GAIN * left):
+            return [zero_finding(shifts, least, recording.joint_names, logged)]
     if left > _GAIN * logged:
         return []
     return [_finding(kind, tuple(recording.joint_names[j] for j in joints), left, logged)]

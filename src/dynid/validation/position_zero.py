@@ -7,8 +7,6 @@ joint about a vertical axis and the last joint are not seen so: turned bodies ex
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dynid.arrays import Array
@@ -30,31 +28,24 @@ SMALLEST = np.deg2rad(2.0)
 """Shift that is told."""
 
 
-@dataclass(frozen=True, eq=False)
-class Zeros:
-    """Shifts that explain the torque best, and what they leave of its square."""
-
-    shifts: Array
-    left: float
-
-    def finding(self, joint_names: tuple[str, ...], logged: float) -> Finding:
-        """What to tell; ``logged`` is what is left without any shift."""
-        found = [(joint_names[j], -float(self.shifts[j])) for j in np.flatnonzero(np.abs(self.shifts) > SMALLEST)]
-        told = " and ".join(f"{name} by {np.rad2deg(zero):.0f} degrees" for name, zero in found)
-        flags = " ".join(f"--zero {name}={zero:.3f}" for name, zero in found)
-        return Finding(
-            "error",
-            f"the log likely has another position zero than the description, {told}: {100.0 * logged:.2g} % of squared torque is "
-            f"unexplained by any rigid model as logged, {100.0 * self.left:.2g} % with the zero moved",
-            f"use {flags}, or put the zero right in the description",
-            where=tuple(name for name, _ in found),
-            code="position_zero",
-            values={"zero": dict(found), "unexplained": logged, "unexplained_otherwise": self.left},
-        )
+def zero_finding(shifts: Array, left: float, joint_names: tuple[str, ...], logged: float) -> Finding:
+    """What to tell of shifts that leave so much of the squared torque; ``logged`` is what is left without any."""
+    found = [(joint_names[j], -float(shifts[j])) for j in np.flatnonzero(np.abs(shifts) > SMALLEST)]
+    told = " and ".join(f"{name} by {np.rad2deg(zero):.0f} degrees" for name, zero in found)
+    flags = " ".join(f"--zero {name}={zero:.3f}" for name, zero in found)
+    return Finding(
+        "error",
+        f"the log likely has another position zero than the description, {told}: {100.0 * logged:.2g} % of squared torque is "
+        f"unexplained by any rigid model as logged, {100.0 * left:.2g} % with the zero moved",
+        f"use {flags}, or put the zero right in the description",
+        where=tuple(name for name, _ in found),
+        code="position_zero",
+        values={"zero": dict(found), "unexplained": logged, "unexplained_otherwise": left},
+    )
 
 
-def find_zeros(robot: Robot, motion: tuple[Array, Array, Array, Array], logged: float) -> Zeros:
-    """The zeros of at most two turning joints that explain the torque best.
+def find_zeros(robot: Robot, motion: tuple[Array, Array, Array, Array], logged: float) -> tuple[Array, float]:
+    """The zeros of at most two turning joints that explain the torque best: their shifts, and what these leave of its square.
 
     Args:
         robot: with the effects to be fitted.
@@ -91,4 +82,4 @@ def find_zeros(robot: Robot, motion: tuple[Array, Array, Array, Array], logged: 
             )
             shifts, left = moved(int(k), float(found.x)), float(found.fun)
     wrapped = (shifts + np.pi) % (2.0 * np.pi) - np.pi
-    return Zeros(wrapped, left)
+    return wrapped, left

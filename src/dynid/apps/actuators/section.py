@@ -18,7 +18,7 @@ from dynid.arrays import Array
 from dynid.files import write_text
 from dynid.finding import Finding
 from dynid.report.figure import Figure
-from dynid.report.page import Code, Folded, Head, Part, Section, Table, Tile, page
+from dynid.report.page import Folded, Head, Part, Section, Table, Tile, page
 from dynid.report.panel import Axis, Curve, Panel, Role, envelope_rows
 
 MOST_POINTS = 1500
@@ -261,7 +261,7 @@ def _separability(run: ActuatorRun) -> Section:
 
 
 def _repeat(run: ActuatorRun, command: str, files: Sequence[str]) -> Section:
-    parts: list[Part] = [Code(command)] if command else []
+    parts: list[Part] = [command] if command else []
     if files:
         parts.append(Table(("file",), tuple((name,) for name in files), code=(0,)))
     logs = tuple((log.place,) for log in (*run.problem.logs, *run.unseen))

@@ -107,10 +107,10 @@ def compare(
 def _log_table(screen: Screen, found: Sequence[MethodResult]) -> None:
     """Errors log by log, one column for each method, where there is more than one log."""
     known = [one for one in found if one.logs][:MOST_METHODS]
-    names = list(dict.fromkeys((log.data, log.log) for one in known for log in one.logs))
+    names = list(dict.fromkeys((log["data"], log["log"]) for one in known for log in one.logs))
     if len({log for _, log in names}) < 2:
         return
-    errors = {(one.method, log.data, log.log): log.relative_error for one in known for log in one.logs}
+    errors = {(one.method, log["data"], log["log"]): log["relative_error"] for one in known for log in one.logs}
     rows: list[Row] = [
         (Path(log).name, data, *(percent(errors.get((one.method, data, log))) for one in known)) for data, log in names
     ]
@@ -159,9 +159,8 @@ def compare_runs(
         show_table(("base parameter", str(first), str(second), "difference / its sigma"), rows)
     show(found.sentence())
     if found.errors:
-        band = found.errors[0].band_hz
-        errors = [(Path(pair.log).name, percent(pair.first), percent(pair.second)) for pair in found.errors]
-        title = "error of predicted torque" + ("" if band is None else f" in a band of {band:g} Hz")
+        errors = [(Path(log).name, percent(one), percent(other)) for log, one, other in found.errors]
+        title = "error of predicted torque" + ("" if found.band_hz is None else f" in a band of {found.band_hz:g} Hz")
         show_table(("log", str(first), str(second)), errors, title)
 
 

@@ -24,7 +24,7 @@ from dynid.pipeline.options import all_options
 from dynid.pipeline.sections.context import Shown
 from dynid.pipeline.sections.model import method_figure
 from dynid.pipeline.verdict import percent
-from dynid.report.page import Code, Folded, Part, Section, Table
+from dynid.report.page import Folded, Part, Section, Table
 
 
 def advice_section(shown: Shown) -> Section | None:
@@ -136,7 +136,7 @@ def repeat_section(shown: Shown) -> Section:
         for one in all_options()
     )
     parts: list[Part] = [
-        Code(run.command(str((shown.folder or Path()) / RUN_FILE))),
+        run.command(str((shown.folder or Path()) / RUN_FILE)),
         Table(("file", "path", "sha256"), tuple(files), code=(1, 2)),
         Folded("Settings", (Table(("setting", "value", ""), rows, code=(1,)),)),
         Folded("Versions", (Table(("package", "version"), tuple(versions().items()), code=(1,)),)),

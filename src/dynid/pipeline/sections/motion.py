@@ -13,7 +13,7 @@ from dynid.excitation.pose_limits import tool_path
 from dynid.io.robots.solids import Solid, Surface
 from dynid.pipeline.sections.model import shapes_to_draw
 from dynid.report.figure import Figure
-from dynid.report.page import Code, Folded, Head, Section, Table, page
+from dynid.report.page import Folded, Head, Section, Table, page
 from dynid.report.panel import Axis, Curve, Mark, Panel
 from dynid.report.scene import make_scene
 
@@ -44,7 +44,7 @@ def excitation_section(excitation: Excitation) -> Section:
             positions_figure(excitation),
             singular_values_figure(excitation),
             tool_figure(excitation),
-            Folded("Experiment card", (Code(experiment_sheet(excitation)),)),
+            Folded("Experiment card", (experiment_sheet(excitation),)),
         ),
         "Motion",
     )
