@@ -6,7 +6,7 @@ What a verb of the main path works on: robot, logs and settings, from its argume
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -114,29 +114,7 @@ def _robot_and_logs(robot: Path | None, logs: Sequence[str] | None, file: RunFil
     return file.robot, [robot, *log_paths(logs or ())]
 
 
-@dataclass(frozen=True)
-class Job:
-    """Robot, logs and settings; ``output`` is the folder that the file ``config`` names."""
-
-    robot: Path | None
-    logs: list[Path]
-    unseen: list[Path]
-    settings: Settings
-    output: Path | None
-    config: Path | None = None
-
-    def described(self, *, needs_logs: bool = True) -> Path | None:
-        """The robot's description; None where the logs are of a sensor whose own motion is logged, which needs no robot.
-
-        A job without either, or without the logs it needs, is refused.
-        """
-        if not self.logs and (needs_logs or self.robot is None):
-            found = "" if self.config is None else f"; '{self.config}' does not name both"
-            raise InputError(f"expected a robot and at least one log, as arguments or in the file of --config{found}")
-        return self.robot
-
-
-def job_of(
+def asked_run(
     robot: Path | None,
     logs: Sequence[str] | None,
     unseen: Sequence[str] | None,
@@ -144,8 +122,12 @@ def job_of(
     config: Path | None,
     constraints: Path | None,
     given: Mapping[str, Any] | None,
-) -> Job:
-    """The job of these arguments; what they leave open is taken from the file."""
+) -> tuple[RunFile, Settings]:
+    """What these arguments ask for, and the settings; what they leave open is taken from the file.
+
+    The robot is None where the logs are of a sensor whose own motion is logged. A run without either, or without logs where no
+    coefficients stand for them, is refused.
+    """
     from dynid.io.logs.paths import log_paths
     from dynid.pipeline.run_file import RunFile, read_run_file
 
@@ -153,4 +135,8 @@ def job_of(
     known = constraints_table(constraints)
     settings = file.settings({**(given or {}), **({"constraints": known} if known else {})})
     description, recordings = _robot_and_logs(robot, logs, file)
-    return Job(description, recordings, log_paths(unseen or file.validate), settings, file.output, config)
+    if not recordings and (not settings.coefficients or description is None):
+        found = "" if config is None else f"; '{config}' does not name both"
+        raise InputError(f"expected a robot and at least one log, as arguments or in the file of --config{found}")
+    validated = tuple(log_paths(unseen or file.validate))
+    return replace(file, robot=description, logs=tuple(recordings), validate=validated), settings

@@ -16,19 +16,21 @@ from dynid.model.coupling import Coupling
 from dynid.model.effects import effects_from_names
 from dynid.model.effects.dry_friction import Coulomb, SmoothCoulomb
 from dynid.model.effects.effect import Effect, EffectValue
-from dynid.model.effects.friction_models import START_WIDTH, modelled_effects
+from dynid.model.effects.friction_models import START_WIDTH, friction_effects, modelled_effects
 from dynid.model.effects.linear import Armature, Viscous
 from dynid.model.effects.wrapped import Coupled, OnJoints
 from dynid.model.robot import Robot
 
 
-def with_friction(robot: Robot, effects: Sequence[Effect]) -> Robot:
+def with_friction(robot: Robot, model: str | Sequence[Effect]) -> Robot:
     """The robot with a friction model in place of the one it has; effects that are in no model stay, after it.
 
+    The model is a name, for its effects without a time constant of the signal path, or the effects themselves.
     Motors that drive several joints get the friction that goes with the model.
     """
     joints, replaced = without_motors(robot.effects, robot.coupling), modelled_effects()
-    chosen = [*effects, *(effect for effect in joints if effect.name not in replaced)]
+    own = friction_effects(model, time_s=0.0) if isinstance(model, str) else model
+    chosen = [*own, *(effect for effect in joints if effect.name not in replaced)]
     motors = () if robot.coupling is None else motor_effects(robot.coupling, chosen)
     return robot.with_effects([*chosen, *motors])
 

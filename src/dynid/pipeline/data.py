@@ -16,7 +16,6 @@ from dynid.io.logs.layout import ReadOptions
 from dynid.io.logs.log_file import LogFile, UrlPath
 from dynid.io.logs.paths import LogPart, log_part, log_paths, refuse_same
 from dynid.io.logs.read import NotMotionError, open_recording, read_recording
-from dynid.model.effects.friction_models import friction_effects
 from dynid.model.frames import frames_of
 from dynid.model.friction import with_friction
 from dynid.model.robot import Robot
@@ -286,7 +285,7 @@ def read_data(robot: Robot, paths: Sequence[Path], settings: Settings, validate_
         used = found.without_short(settings.split, required=settings.cutoff_hz == "auto")
         data = split_data(used, found.robot, without_search(settings), validate_on)
         model = data.known.robot
-        plain = model if settings.friction_model is None else with_friction(model, friction_effects("linear"))
+        plain = model if settings.friction_model is None else with_friction(model, "linear")
         return replace(data, known=replace(data.known, robot=plain))
     if validate_on or settings.split is not None:
         raise InputError(

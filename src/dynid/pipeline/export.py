@@ -14,8 +14,8 @@ from dynid.errors import InputError, reason_of
 from dynid.estimation.constraints.base import Constraint
 from dynid.folders import Change, changed_folder, only_writer
 from dynid.model.links import links_of
-from dynid.pipeline.folder import read_model, write_run
-from dynid.pipeline.manifest import add_files, claim, clear_run
+from dynid.pipeline.folder import read_model, write_numbers
+from dynid.pipeline.manifest import add_files, claim, clear_run, write_record
 from dynid.pipeline.model_files import EXPORTS, Exported, known_formats, names_in, write_exports, write_model
 from dynid.pipeline.report import FIGURES, REPORT, write_report
 from dynid.pipeline.result import IdentificationResult
@@ -79,7 +79,7 @@ def write_result(
     moved = run.verdict is None or all(reason.code != NEVER_MOVED for reason in run.verdict.reasons)
     with changed_folder(folder) as change:
         clear_run(change.stage)
-        write_run(run, change.stage, change.target)
+        record, numbers = write_numbers(run, change.stage, change.target)
         refusals: list[str] = []
         if not moved and formats is None:
             refusals.append(
@@ -94,7 +94,7 @@ def write_result(
         tell("writing the report")
         give_back()
         own = _report(run, change, final, refusals, sections)
-        add_files(change.stage, (*own, *names_in(change.stage, exported), *((EXPORTS,) if exported else ())))
+        write_record(change.stage, record, (*numbers, *own, *names_in(change.stage, exported), EXPORTS))
     return Published(change.target, change.target / REPORT if own else None, final, tuple(refusals))
 
 

@@ -23,7 +23,7 @@ from dynid.errors import InputError
 from dynid.estimation.friction.fit import fit_nonlinear_friction
 from dynid.estimation.friction.selection import FILTER_MEMORY
 from dynid.estimation.linear import LinearProblem
-from dynid.model.effects.friction_models import friction_effects, modelled_effects
+from dynid.model.effects.friction_models import modelled_effects
 from dynid.model.friction import with_friction
 from dynid.model.robot import Robot
 from dynid.pipeline.log import hold_still
@@ -240,7 +240,7 @@ def _trial_model(robot: Robot, parts: Sequence[tuple[Recording, Recording]], opt
     """The robot with smooth friction whose widths fit in one band: what reversals leave must not decide about bands."""
     if modelled_effects().isdisjoint(effect.name for effect in robot.effects):
         return robot
-    smooth = with_friction(robot, friction_effects("smooth", time_s=0.0))
+    smooth = with_friction(robot, "smooth")
     known = hold_still([to_samples(first, option, 0) for first, _ in parts])
     # settled, where that is cheap: what a search that ended early leaves by chance would decide between bands that are nearly alike
     return fit_nonlinear_friction(smooth, known, option.row_filter, finish=reduce_to_base(smooth).n_base <= LONG_CHAIN)

@@ -16,8 +16,7 @@ from dynid.engine import Tell, silent
 from dynid.errors import InputError
 from dynid.estimation.estimate import friction_alone
 from dynid.io.logs.paths import log_paths
-from dynid.model.effects.friction_models import friction_effects
-from dynid.model.friction import with_friction
+from dynid.model.friction import with_friction, without_friction
 from dynid.model.robot import Robot
 from dynid.pipeline.data import read_motion_logs, split_data
 from dynid.pipeline.estimate_checks import check_feasibility
@@ -71,9 +70,7 @@ def refit_friction(
         raise InputError(
             f"the logs move {bodies.n_joints} joints, the run identified {run.robot.n_joints}; expected the same ones"
         )
-    plain = with_friction(
-        bodies.with_effects([effect for effect in bodies.effects if not effect.is_friction]), friction_effects("linear")
-    )
+    plain = with_friction(without_friction(bodies), "linear")
     data = split_data(found, plain, settings, log_paths(validate_on))
     filtered, trials = run.filter, run.trials
     if filtered is None or set(asked) & set(FILTERING):

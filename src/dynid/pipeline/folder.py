@@ -74,14 +74,18 @@ def save_result(run: IdentificationResult, folder: str | Path) -> Path:
     claim(target)
     with changed_folder(target) as change:
         clear_run(change.stage)
-        write_run(run, change.stage, target)
+        write_record(change.stage, *write_numbers(run, change.stage, target))
     return target
 
 
-def write_run(run: IdentificationResult, folder: Path, target: Path) -> None:
-    """The files of a run into ``folder``, which will be named ``target``."""
+def write_numbers(run: IdentificationResult, folder: Path, target: Path) -> tuple[dict[str, Any], list[str]]:
+    """The estimate, the description and the run file into ``folder``, which will be named ``target``.
+
+    Returns:
+        the record of the run and the names of these files, for the manifest, which is written last.
+    """
     description = copy_description(run.robot, folder)
-    record = {
+    record: dict[str, Any] = {
         "format": FORMAT,
         "settings": run.settings.as_dict(),
         "robot": None if run.mover is None else robot_record(run.robot, description),
@@ -107,7 +111,7 @@ def write_run(run: IdentificationResult, folder: Path, target: Path) -> None:
             own += write_estimate(one.estimate, folder, stem_of(one.method, run.body.best.method))
     else:
         own += write_estimate(run.estimate, folder)
-    write_record(folder, record, own)
+    return record, own
 
 
 def load_result(folder: str | Path, *, with_samples: bool = False) -> IdentificationResult:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dynid.cli.console import Stages, percent, show, show_json, show_table
-from dynid.cli.program import job_of
+from dynid.cli.program import asked_run
 from dynid.cli.schema import (
     AsJson,
     ConfigFile,
@@ -61,12 +61,11 @@ def compare(
     from dynid.pipeline.compare import compare as compare_methods
     from dynid.pipeline.compare import compared_without
 
-    job = job_of(robot, logs, validate, config=config, constraints=constraints, given=given)
+    asked, settings = asked_run(robot, logs, validate, config=config, constraints=constraints, given=given)
     named = METHODS if methods is None else tuple(name.strip() for name in methods.split(","))
-    description = job.described()
     with Stages(quiet=json) as stages:
         run, found = compare_methods(
-            description, job.logs, job.settings, validate_on=job.unseen, methods=named, tell=stages.tell
+            asked.robot, asked.logs, settings, validate_on=asked.validate, methods=named, tell=stages.tell
         )
     if json:
         rows = {"kind": run.rows.kind} if run.body is not None else run.rows.as_dict()
@@ -94,7 +93,7 @@ def compare(
     for one in found:
         if one.refusal and not verbose:
             screen.remark(f"{one.method}: {one.refusal}")
-    less = "" if run.body is not None else compared_without(named, job.settings)
+    less = "" if run.body is not None else compared_without(named, settings)
     if less:
         screen.line(f"note: {less}")
     if run.filter_text:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from dynid.cli.bodies import show_sensor
 from dynid.cli.console import (
     Stages,
     check_max_error,
@@ -21,7 +21,7 @@ from dynid.cli.console import (
     show_json,
     show_table,
 )
-from dynid.cli.program import Job, job_of
+from dynid.cli.program import asked_run
 from dynid.cli.run_screen import show_run_screen
 from dynid.cli.schema import (
     AsJson,
@@ -120,17 +120,23 @@ def identify(
 
     Example: [bold]dynid identify arm.urdf run1.parquet --split 0.65 -o run[/bold]
     """
+    from dynid.io.logs.paths import names_of
+    from dynid.pipeline.identify import identify as identify_robot
     from dynid.pipeline.model_files import known_formats
     from dynid.pipeline.predict import check_suffix, run_predictions, write_predictions
 
     check_max_error(max_error)
     formats = None if export is None else known_formats(export.split(","))
-    job = job_of(robot, logs, validate, config=config, constraints=constraints, given=given)
-    target = output or job.output or Path("run")
+    asked, settings = asked_run(robot, logs, validate, config=config, constraints=constraints, given=given)
+    target = output or asked.output or Path("run")
     methods = None if compare is None else [name.strip() for name in compare.split(",")]
     if record is not None:
         check_suffix(record)
-    run, published = _published(job, target, formats, methods, json, apply_advice)
+    if not json:
+        sources = [Path(settings.coefficients)] if settings.coefficients else asked.logs
+        say(f"identifying {'the body on a sensor' if asked.robot is None else asked.robot.name} from {names_of(sources)}")
+    run_with = partial(identify_robot, asked.robot, asked.logs, validate_on=asked.validate)
+    run, published = _published(run_with, settings, target, formats, methods, json, apply_advice)
     recorded = [] if record is None else [str(path) for path in write_predictions(run_predictions(run), record)]
     if json:
         files = [*(str(path) for path in published.files), *recorded]
@@ -138,8 +144,6 @@ def identify(
     else:
         if table and run.body is None:
             _show_values(run)
-        if run.body is not None:
-            show_sensor(run.body)
         for name in recorded:
             show(f"recorded: {name}")
         show_run_screen(run, published, verbose)
@@ -151,26 +155,22 @@ def identify(
 
 
 def _published(
-    job: Job, target: Path, formats: Sequence[str] | None, methods: Sequence[str] | None, quiet: bool, apply_advice: bool
+    run_with: Callable[..., IdentificationResult],
+    settings: Settings,
+    target: Path,
+    formats: Sequence[str] | None,
+    methods: Sequence[str] | None,
+    quiet: bool,
+    apply_advice: bool,
 ) -> tuple[IdentificationResult, Published]:
-    """The robot identified from its logs, with the other methods that were asked for, in its folder."""
-    from dynid.io.logs.paths import names_of
+    """The robot identified, with the other methods that were asked for, in its folder; ``run_with`` identifies with some settings."""
     from dynid.pipeline.export import reserved, write_result
     from dynid.pipeline.follow_advice import follow_advice
-    from dynid.pipeline.identify import identify as identify_robot
 
     gc.freeze()  # what modules hold lives to the end: nobody need look there for garbage
-    settings = job.settings
-    description = job.described(needs_logs=not settings.coefficients)
-    if not quiet:
-        sources = [Path(settings.coefficients)] if settings.coefficients else job.logs
-        say(f"identifying {'the body on a sensor' if description is None else description.name} from {names_of(sources)}")
     with reserved(target), Stages(quiet=quiet) as stages:
-
-        def run_with(own: Settings) -> IdentificationResult:
-            return identify_robot(description, job.logs, own, validate_on=job.unseen, tell=stages.tell)
-
-        run = follow_advice(settings, run_with) if apply_advice else run_with(settings)
+        told = partial(run_with, tell=stages.tell)
+        run = follow_advice(settings, told) if apply_advice else told(settings)
         if methods is not None and run.body is None:  # of a body every method is shown anyway
             from dynid.pipeline.compare import compare_on
 

@@ -17,7 +17,7 @@ from dynid.estimation.friction.fit import fit_model, residual_norms
 from dynid.estimation.friction.model import FrictionModel
 from dynid.estimation.friction.rows import FrictionData
 from dynid.model.effects.effect import Effect
-from dynid.model.effects.friction_models import friction_effects, modelled_effects
+from dynid.model.effects.friction_models import modelled_effects
 from dynid.model.effects.springs import PointSpring
 from dynid.model.effects.wrapped import OnJoints
 from dynid.model.friction import with_friction
@@ -40,7 +40,7 @@ def with_spring_geometry(robot: Robot, samples: Sequence[Samples], row_filter: R
         return robot
     smooth = robot
     if not modelled_effects().isdisjoint(effect.name for effect in robot.effects):
-        smooth = with_friction(robot, friction_effects("smooth", time_s=0.0))
+        smooth = with_friction(robot, "smooth")
     model = FrictionModel(smooth, FrictionData.of(smooth, samples, row_filter))
     starts = _best_on_grid(model, open_)
     tried = [fit_model(model, weighted=True, rounds=1, start=start, finish=False) for start in starts]
