@@ -177,7 +177,7 @@ def _typed(one: Field[Any]) -> Any:
     """How typer reads an option: as text, which the option's kind then takes apart."""
     kind, default = kind_of(one), default_of(one)
     plain = default is None or default in ({}, ())
-    words = _as_written(one.metadata["help"])
+    words = re.sub(r"\[(?=[a-zA-Z/#@])", r"\\[", one.metadata["help"])  # [[spring]] and the like are words, not markup
     settings: dict[str, Any] = {
         "help": words if plain else f"{words} \\[default: {kind.text(default)}]",
         "show_default": False,
@@ -189,8 +189,3 @@ def _typed(one: Field[Any]) -> Any:
         return Annotated[bool | None, typer.Option(*names, **settings)]
     taken: Any = list[str] | None if kind.repeated else str | None
     return Annotated[taken, typer.Option(flag_of(one), *one.metadata["also"], metavar=kind.metavar or "TEXT", **settings)]
-
-
-def _as_written(text: str) -> str:
-    """A text in which ``[[spring]]`` and the like are words, not markup of the terminal."""
-    return re.sub(r"\[(?=[a-zA-Z/#@])", r"\\[", text)

@@ -55,7 +55,8 @@ def with_calibration(
         raise InputError(f"--calibrate {beyond[0]} needs logs in memory: give shorter ones (--from, --to) or --stream off")
     progress(f"looking for {', '.join(dict.fromkeys(name for name, _ in sought))}")
     if {COMPLIANCE, BACKLASH} & set(beyond):
-        filtered = _slow_filter(filtered)
+        band_hz = min(GEAR_BAND_HZ, filtered.band_hz)  # in which gears are looked for
+        filtered = Filter(2.0 * band_hz, 2.0 * band_hz, 4, filtered.velocity, row_band_hz=band_hz)
     windows = data.filtered(filtered, settings.max_rows).known.windows
     found, fit = find_calibration(
         robot,
@@ -115,12 +116,6 @@ AT_MOTORS = (
     "compliance and backlash are what torques show of links that are not where their motors are: positions are taken as those of the "
     "motors; of positions that are measured at the links neither is seen"
 )
-
-
-def _slow_filter(filtered: Filter) -> Filter:
-    """The filter in whose band gears are looked for."""
-    band_hz = min(GEAR_BAND_HZ, filtered.band_hz)
-    return Filter(2.0 * band_hz, 2.0 * band_hz, 4, filtered.velocity, row_band_hz=band_hz)
 
 
 def frictions_before_choice(filtered: Filter, settings: Settings) -> list[Callable[[Robot, Sequence[Samples]], Robot]]:

@@ -18,7 +18,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +30,6 @@ from dynid.estimation.constraints.conditions import parameter_name
 from dynid.estimation.constraints.formula import linear_terms
 from dynid.estimation.linear import base_to_standard, find_identifiable
 from dynid.estimation.methods.retrieval import PenaltyRetrieval
-from dynid.estimation.methods.retrieval_search import Retrieval
 from dynid.estimation.result import Estimate, Outcome
 from dynid.files import csv_lines
 from dynid.model.links import with_links_apart
@@ -124,6 +122,8 @@ def retrieve_estimate(method: PenaltyRetrieval, given: Coefficients) -> Estimate
     outcome = found.outcome
     if outcome is Outcome.SOLVED and not seen.mask.all():
         outcome = Outcome.RANK_DEFICIENT
+    columns = given.values, grouping.K @ standard.values, given.sigma_percent
+    listed = zip(given.names, *(column.tolist() for column in columns), strict=True)
     return Estimate(
         method=method.name,
         base=base,
@@ -141,7 +141,19 @@ def retrieve_estimate(method: PenaltyRetrieval, given: Coefficients) -> Estimate
         n_rows=len(given.names),
         outcome=outcome,
         notes=found.notes,
-        details=_details(given, found, grouping.K @ standard.values),
+        details={
+            **found.details,
+            "cost": found.cost,
+            "lower_bound": found.lower_bound,
+            "gap": found.gap,
+            "gap_share": found.gap_share,
+            "violated": dict(found.violated),
+            "degrees_of_freedom": given.degrees_of_freedom,
+            "coefficients": [
+                {"name": name, "given": value, "retrieved": other, "sigma_percent": spread}
+                for name, value, other, spread in listed
+            ],
+        },
     )
 
 
@@ -152,23 +164,6 @@ def _carried(back: Array, covariance: Array) -> Array:
     unknown = (np.abs(back) > 1e-9) @ np.isnan(np.diag(covariance)).astype(float) > 0.0
     carried[unknown, :] = carried[:, unknown] = np.nan
     return np.asarray(carried)
-
-
-def _details(given: Coefficients, found: Retrieval, retrieved: Array) -> dict[str, Any]:
-    listed = zip(given.names, given.values.tolist(), retrieved.tolist(), given.sigma_percent.tolist(), strict=True)
-    return {
-        **found.details,
-        "cost": found.cost,
-        "lower_bound": found.lower_bound,
-        "gap": found.gap,
-        "gap_share": found.gap_share,
-        "violated": dict(found.violated),
-        "degrees_of_freedom": given.degrees_of_freedom,
-        "coefficients": [
-            {"name": name, "given": value, "retrieved": other, "sigma_percent": spread}
-            for name, value, other, spread in listed
-        ],
-    }
 
 
 # Files --------------------------------------------------------------------------------------------------------
@@ -307,7 +302,11 @@ def retrieve_run(robot: Robot, logs: Sequence[Path], settings: Settings, tell: T
         notes=(*kept.robot.source.notes, *read, *notes, *_notes(kept, result, verdict)),
         feasibility=verdict,
     )
-    run = _validated(run, logs, earlier, tell) if logs else _without_data(run)
+    without = (
+        "no log was given, so torque errors are not known and what the joints carry is not stated; "
+        "validate it with dynid validate RUN LOG --cutoff-hz F"
+    )
+    run = _validated(run, logs, earlier, tell) if logs else replace(run, notes=(*run.notes, without))
     return replace(run, seconds=time.perf_counter() - started)
 
 
@@ -394,14 +393,6 @@ def _notes(given: Coefficients, result: Estimate, verdict: Feasibility) -> list[
         )
     model, _ = with_links_apart(given.robot.with_parameters(result.standard), given.robot)
     return [*notes, *consistency_notes(model, verdict), *result.notes]
-
-
-def _without_data(run: IdentificationResult) -> IdentificationResult:
-    note = (
-        "no log was given, so torque errors are not known and what the joints carry is not stated; "
-        "validate it with dynid validate RUN LOG --cutoff-hz F"
-    )
-    return replace(run, notes=(*run.notes, note))
 
 
 def _validated(

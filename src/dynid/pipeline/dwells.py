@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.arrays import Array, BoolArray, IntArray
+from dynid.arrays import Array, BoolArray
 from dynid.estimation.friction.rows import MOST_NUMBERS, fewer_samples
 from dynid.estimation.linear import LinearProblem
 from dynid.finding import DataCheck, Finding
@@ -51,19 +51,14 @@ class SlowRows:
         period_s = samples.duration_s / max(len(samples) - 1, 1)
         least = int(np.ceil(self.least_s / max(period_s, 1e-12)))
         for column in slow.T if least > 1 else ():
-            for first, last in _runs(column):
+            edges = np.flatnonzero(np.diff(np.concatenate([[0], column.astype(np.int8), [0]])))
+            for first, last in edges.reshape(-1, 2):  # of every stretch that is slow
                 if last - first < least:
                     column[first:last] = False
         return np.asarray(slow)
 
     def __call__(self, samples: Samples) -> Samples:
         return samples.with_weight(np.where(self.mask(samples), 0.0, 1.0))
-
-
-def _runs(column: BoolArray) -> IntArray:
-    """First and last row, the latter not included, of every stretch that is true."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], column.astype(np.int8), [0]])))
-    return np.asarray(edges.reshape(-1, 2))
 
 
 def usual_speed(samples: Sequence[Samples]) -> Array:

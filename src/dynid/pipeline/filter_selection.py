@@ -327,7 +327,9 @@ def choose_filter(
         if (source, place) not in trials:
             chosen = option(source, place)
             tell(f"choosing the filter: {chosen.describe()}")
-            trials[source, place] = Trial(chosen, _error_of_signals(robot, base, parts, chosen))
+            known = build_regression(robot, hold_still([to_samples(first, chosen, _TRIAL_ROWS) for first, _ in parts]))
+            unseen = [to_samples(rest, chosen, _TRIAL_ROWS) for _, rest in parts]
+            trials[source, place] = Trial(chosen, _raw_error(known, base, robot, unseen))
         return trials[source, place]
 
     # The error has one valley over the cut-off: look at every third, then at the neighbours of the best.
@@ -384,16 +386,6 @@ def choose_window(
         return _raw_error(factorise(rows), base, robot, unseen)
 
     return min(usable, key=error)
-
-
-def _error_of_signals(
-    robot: Robot, base: BaseReduction, parts: Sequence[tuple[Recording, Recording]], option: Filter
-) -> float:
-    """Error of the fit to filtered signals of the first parts on the raw torque of the others."""
-    known = hold_still([to_samples(first, option, _TRIAL_ROWS) for first, _ in parts])
-    return _raw_error(
-        build_regression(robot, known), base, robot, [to_samples(rest, option, _TRIAL_ROWS) for _, rest in parts]
-    )
 
 
 def _raw_error(known: Regression, base: BaseReduction, robot: Robot, unseen: Sequence[Samples]) -> float:

@@ -48,7 +48,8 @@ def follow_advice(settings: Settings, run_with: Callable[[Settings], Identificat
             break
         tried = with_option(settings, option)
         then = run_with(tried)
-        errors = f"the error of {_data(run)} torque went from {100.0 * _error(run):.3g} to {100.0 * _error(then):.3g} %"
+        data = "unseen" if run.validation is not None else "identified"
+        errors = f"the error of {data} torque went from {100.0 * _error(run):.3g} to {100.0 * _error(then):.3g} %"
         if _error(then) > _error(run):
             said.append(f"advice was not followed: with {option} {errors}")
             break
@@ -63,7 +64,3 @@ def _error(run: IdentificationResult) -> float:
     """Of unseen torque, where there is any."""
     found = run.validation or run.identification
     return float("nan") if found is None else float(found.relative_error)
-
-
-def _data(run: IdentificationResult) -> str:
-    return "unseen" if run.validation is not None else "identified"

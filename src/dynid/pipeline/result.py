@@ -451,21 +451,21 @@ class IdentificationResult:
             "notes": list(self.notes),
         }
         record |= {name: own for name, own in (("retrieval", self.retrieval), ("recursive", self.recursion)) if own}
-        return record if self.body is None else self._of_body(record, self.body)
-
-    def _of_body(self, record: dict[str, Any], body: SensorBody) -> dict[str, Any]:
-        """The summary of a body on a sensor: its numbers stand under ``payload``, and are no base parameters of a robot."""
-        decision = "feasible" if body.best.feasible else "infeasible"
-        changed = {
+        body = self.body
+        if body is None:
+            return record
+        del record[
+            "base"
+        ]  # the numbers of a body on a sensor stand under ``payload``, and are no base parameters of a robot
+        return record | {
             "robot": None if self.mover is None else self.robot.name,
             "frame": body.frame,
             "feasible": body.best.feasible,
-            "feasibility": {"decision": decision, "proven": True},
+            "feasibility": {"decision": "feasible" if body.best.feasible else "infeasible", "proven": True},
             "filter": {"text": body.filter.describe()},
             "rows": {"kind": self.rows.kind, "channels": list(body.best.estimate.channel_names)},
             "payload": body.as_dict(),
         }
-        return {name: value for name, value in record.items() if name != "base"} | changed
 
     @property
     def retrieval(self) -> dict[str, Any]:
@@ -485,13 +485,11 @@ class IdentificationResult:
         return {name: details[name] for name in names if name in details} if mark in details else {}
 
     def _rows(self) -> dict[str, Any]:
-        filtered, found = self.filter, self.rows.as_dict() | {"error": self._row_errors()}
+        errors = {"identification": self.row_error, "validation": self.row_validation}
+        told = {name: None if error is None else error.relative_error for name, error in errors.items()}
+        filtered, found = self.filter, self.rows.as_dict() | {"error": told}
         if filtered is None or not self.samples:
             return found
         period_s = min(one.duration_s / max(len(one) - 1, 1) for one in self.samples)
         every = 1 if filtered.row_filter is None else filtered.row_filter.every(period_s)
         return found | {"signal_band_hz": filtered.cutoff_hz, "band_hz": filtered.band_hz, "every": every}
-
-    def _row_errors(self) -> dict[str, float | None]:
-        errors = {"identification": self.row_error, "validation": self.row_validation}
-        return {name: None if error is None else error.relative_error for name, error in errors.items()}

@@ -57,9 +57,11 @@ def figure_svg(figure: Figure) -> str:
     legend = _legend(figure)
     top = 52.0 + (20.0 if legend else 0.0)
     width = (_WIDTH - left - _RIGHT - (columns - 1) * gap_x) / columns
-    heights = [_row_height(figure, figure.panels[row * columns : (row + 1) * columns]) for row in range(rows)]
+    names = [max(len(one.y.categories) for one in figure.panels[k * columns : (k + 1) * columns]) for k in range(rows)]
+    heights = [_NAME * n + 6.0 if n else float(figure.panel_height) for n in names]
     total = top + sum(heights) + (rows - 1) * gap_y + _BOTTOM
-    common = _common_range(figure.panels) if strips else None
+    ranges = [limits_of(panel, "x") for panel in figure.panels]
+    common = (min(low for low, _ in ranges), max(high for _, high in ranges)) if strips else None
     size = f"width='{_WIDTH:.0f}' height='{total:.0f}' viewBox='0 0 {_WIDTH:.0f} {total:.0f}'"
     parts = [
         f"<svg xmlns='http://www.w3.org/2000/svg' {size} role='img' {_FONT}>",
@@ -71,21 +73,11 @@ def figure_svg(figure: Figure) -> str:
     for index, panel in enumerate(figure.panels):
         row, column = divmod(index, columns)
         y = top + sum(heights[:row]) + row * gap_y
-        frame = _Frame(panel, left + column * (width + gap_x), y, width, heights[row], common or limits_of(panel, "x"))
+        frame = _Frame(panel, left + column * (width + gap_x), y, width, heights[row], common or ranges[index])
         last = not strips or index == len(figure.panels) - 1
         parts += _draw_panel(frame, f"{figure.name}-panel-{index}", labelled=last)
     parts.append("</svg>")
     return "\n".join(parts) + "\n"
-
-
-def _row_height(figure: Figure, panels: Sequence[Panel]) -> float:
-    names = max(len(panel.y.categories) for panel in panels)
-    return _NAME * names + 6.0 if names else float(figure.panel_height)
-
-
-def _common_range(panels: Sequence[Panel]) -> tuple[float, float]:
-    ranges = [limits_of(panel, "x") for panel in panels]
-    return min(low for low, _ in ranges), max(high for _, high in ranges)
 
 
 def _share(values: Array, axis: Axis, limits: tuple[float, float]) -> Array:

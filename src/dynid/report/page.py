@@ -203,7 +203,8 @@ def page(title: str, subtitle: str, head: Head, sections: Sequence[Section]) -> 
 
         scripts.append(get_plotlyjs())
     scripts += [_asset(name) for name in ("page.js", "plots.js", "scene.js")]
-    allowed = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
     policy = f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'"
     return _asset("page.html").format(
         title=escape(title),
@@ -238,10 +239,6 @@ def figures_of(sections: Sequence[Section]) -> tuple[Figure, ...]:
 
 def _asset(name: str) -> str:
     return (files("dynid.report") / "assets" / name).read_text(encoding="utf-8")
-
-
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _json(value: Any) -> str:

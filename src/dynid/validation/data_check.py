@@ -91,7 +91,9 @@ def check_against_model(recording: Recording, robot: Robot) -> DataCheck:
     }
     # What exchanged columns or a column without torque do to the coefficients needs no finding of its own.
     findings = [] if recording.source.ignored else misread_columns(recording, robot)
-    findings = findings or _all_in_another_unit(recording, fit) or foreign_channels(recording, robot)
+    if not findings and recording.torque is not None and not recording.source.ignored:  # most joints in another unit
+        findings = [one for one in torque_scale(recording, fit) if one.level == "error"]
+    findings = findings or foreign_channels(recording, robot)
     if not recording.source.ignored:
         findings = findings or _judged(recording, robot, fit)
     if recording.torque is None:
@@ -120,13 +122,6 @@ def _copied(recording: Recording) -> list[Finding]:
                 )
             )
     return found
-
-
-def _all_in_another_unit(recording: Recording, fit: ModelFit) -> list[Finding]:
-    """Torque of most joints that is amperes, or in another unit."""
-    if recording.torque is None or recording.source.ignored:
-        return []
-    return [one for one in torque_scale(recording, fit) if one.level == "error"]
 
 
 def _judged(recording: Recording, robot: Robot, fit: ModelFit) -> list[Finding]:

@@ -114,7 +114,10 @@ def fit_nominal(recording: Recording, robot: Robot) -> ModelFit:
     beside = np.full(n, np.nan)
     for j in np.flatnonzero(loaded).tolist():
         y = samples.torque[rows + late, j]
-        own = np.column_stack([bases[j], _own_position(q[:, j], robot.driven_joints[j].kind == "prismatic")])
+        angle, prismatic = q[:, j], robot.driven_joints[j].kind == "prismatic"
+        # what any counterbalance of the joint follows
+        followed = [angle, angle**2] if prismatic else [f(k * angle) for k in _HARMONICS for f in (np.sin, np.cos)]
+        own = np.column_stack([bases[j], *(column - column.mean() for column in followed)])
         beside[j] = _coefficients(own, names[j], y - y.mean(), False)[0]
     springs = {column.joint for column in robot.parameters.columns if column.kind == "spring"}
     sprung = np.array([joint.name in springs for joint in robot.driven_joints])  # on these the robot has a spring already
@@ -127,13 +130,6 @@ def fit_nominal(recording: Recording, robot: Robot) -> ModelFit:
 def with_rotors_alone(robot: Robot) -> Robot:
     """The robot without friction and springs."""
     return robot.with_effects([effect for effect in robot.effects if is_rotor(effect)])
-
-
-def _own_position(q: Array, prismatic: bool) -> Array:
-    """Columns that any counterbalance of one joint follows, about their mean."""
-    made = [q, q * q] if prismatic else [f(k * q) for k in _HARMONICS for f in (np.sin, np.cos)]
-    columns = np.column_stack(made)
-    return np.asarray(columns - columns.mean(axis=0))
 
 
 def _nominal(coefficient: Array) -> BoolArray:

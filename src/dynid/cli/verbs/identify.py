@@ -147,7 +147,9 @@ def identify(
         for name in recorded:
             show(f"recorded: {name}")
         show_run_screen(run, published, verbose)
-    _end_without_answer(run)
+    if not run.estimate.outcome.usable:  # a constrained method found no parameters that keep its constraints
+        show_failure(f"{run.estimate.method} found no answer: {run.estimate.outcome.value}")
+        raise typer.Exit(1)
     end_above(run.judged_error, max_error)
     if strict and run.verdict is not None and run.verdict.grade != "good":
         show_failure(f"the verdict is '{run.verdict.grade}', expected 'good' by --strict")
@@ -177,13 +179,6 @@ def _published(
             found = compare_on(run, settings, methods, tell=stages.tell)
             run = replace(run, comparisons=tuple(one.as_dict() for one in found))
         return run, write_result(run, target, formats=formats, tell=stages.tell)
-
-
-def _end_without_answer(run: IdentificationResult) -> None:
-    """Exit code 1 where a constrained method found no parameters that keep its constraints."""
-    if not run.estimate.outcome.usable:
-        show_failure(f"{run.estimate.method} found no answer: {run.estimate.outcome.value}")
-        raise typer.Exit(1)
 
 
 def _show_values(run: IdentificationResult) -> None:

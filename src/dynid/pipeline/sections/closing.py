@@ -12,9 +12,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import Field
 from pathlib import Path
-from typing import Any
 
 from dynid.finding import FileGrade, Finding
 from dynid.option_types import kind_of
@@ -132,8 +130,9 @@ def repeat_section(shown: Shown) -> Section:
     files += [("identified on", path, digest) for path, digest in run.logs]
     files += [("validated on", path, digest) for path, digest in run.validation_logs]
     rows = tuple(
-        (one.name, _setting(one, getattr(run.settings, one.name)), "changed" if one.name in changed else "")
+        (one.name, "–" if value is None else kind_of(one).text(value), "changed" if one.name in changed else "")
         for one in all_options()
+        for value in (getattr(run.settings, one.name),)
     )
     parts: list[Part] = [
         run.command(str((shown.folder or Path()) / RUN_FILE)),
@@ -146,7 +145,3 @@ def repeat_section(shown: Shown) -> Section:
         "the folder figures, as SVG and PNG files."
     )
     return Section("How to repeat this", text, tuple(parts), "Repeat")
-
-
-def _setting(one: Field[Any], value: Any) -> str:
-    return "–" if value is None else kind_of(one).text(value)

@@ -172,22 +172,15 @@ def data_section(shown: Shown) -> Section | None:
     names = [Path(path).name for path, _ in run.logs]
     parts: list[Part] = []
     for place, check in enumerate(run.checks):
-        parts.extend(_check_parts(check, name_at(names, place)))
+        name, items = name_at(names, place), tuple(_finding_item(finding) for finding in check.findings)
+        parts.append(items or (Finding("good", f"Nothing is wrong with {name}."),))
+        parts.append(Folded(f"Facts about {name}", (_fact_table(check),)))
     clocks = [(name_at(run.windows or names, i), recording.time) for i, recording in enumerate(run.recordings)]
     lag = next((figure for figure in (lag_figure(check.facts) for check in run.checks) if figure is not None), None)
     parts += [figure for figure in (step_figure(clocks[:MOST_LOGS]), lag) if figure is not None]
     if run.notes:
         parts.append(Folded("Notes of the run", (tuple(Finding("note", note) for note in run.notes),)))
     return Section("Data check", _unchecked(run), tuple(parts), "Data") if parts else None
-
-
-def _check_parts(check: DataCheck, name: str) -> tuple[Part, ...]:
-    """What was found in one log, and the facts about it."""
-    items = tuple(_finding_item(finding) for finding in check.findings)
-    return (
-        items or (Finding("good", f"Nothing is wrong with {name}."),),
-        Folded(f"Facts about {name}", (_fact_table(check),)),
-    )
 
 
 def _unchecked(run: IdentificationResult) -> str:
