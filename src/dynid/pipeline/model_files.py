@@ -410,12 +410,9 @@ def write_file(
         the robot as the format holds it, and the file.
     """
     model, end = (run.model, "identified") if sample is None else (sample[0], f"sample{sample[1]}")
-    format, held, told, carried = _format(name, prefix), model, tuple[str, ...](), tuple[str, ...]()
+    format, held, told = _format(name, prefix), model, tuple[str, ...]()
     if format.places is not None:
-        if "armature" not in format.places and not rotors_apart:
-            model, carried = _carrying_rotors(run, model, name.upper())
-        held, told = as_format_holds(model, run.samples, name.upper(), format.places)
-        told = (*carried, *told)
+        held, told = held_model(run, name, model, rotors_apart=rotors_apart)
     path = folder / f"{_file_name(run.robot.name)}_{end}{format.suffix}"
     if name == "matlab":  # a class has the name of its file
         from dynid.io.code.equations import name_of
@@ -423,6 +420,23 @@ def write_file(
         path = path.with_name(f"{name_of(path.stem)}{format.suffix}")
     written = format.write(held, path, allow_inconsistent, run if sample is None or name != "json" else None)
     return held, replace(written, notes=(*written.notes, *told))
+
+
+def held_model(
+    run: IdentificationResult, name: str, model: Robot, *, rotors_apart: bool = False
+) -> tuple[Robot, tuple[str, ...]]:
+    """A model as the format of a simulator holds it, and what is to be told of it; that of the run is made once.
+
+    Rotors that the format has no place for are carried by the links, unless they are given to the simulator apart.
+    """
+    kept = run.held if model is run.model and not rotors_apart else {}
+    if name not in kept:
+        places, carried = SIMULATED[name], tuple[str, ...]()
+        if "armature" not in places and not rotors_apart:
+            model, carried = _carrying_rotors(run, model, name.upper())
+        held, told = as_format_holds(model, run.samples, name.upper(), places)
+        kept[name] = held, (*carried, *told)
+    return kept[name]
 
 
 NEGLIGIBLE_ROTORS = 1e-4

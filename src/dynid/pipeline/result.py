@@ -190,7 +190,7 @@ class IdentificationResult:
         other = replace(self, **changes)
         if not changes.keys() & {"robot", "estimate"}:
             vars(other).update(
-                {name: vars(self)[name] for name in ("model", "consistency", "without_rotors") if name in vars(self)}
+                {name: vars(self)[name] for name in ("model", "consistency", "without_rotors", "held") if name in vars(self)}
             )
         return other
 
@@ -230,6 +230,11 @@ class IdentificationResult:
     def without_rotors(self) -> tuple[Robot, float, float] | None:
         """The model for formats without rotor inertia, see :func:`~dynid.estimation.consistency.repair.rotors_in_links`."""
         return rotors_in_links(self.model, self.samples)
+
+    @cached_property
+    def held(self) -> dict[str, tuple[Robot, tuple[str, ...]]]:
+        """The model as formats of simulators hold it, by their names, with what is to be told; made when it is first asked for."""
+        return {}
 
     @property
     def covariance(self) -> Array:

@@ -18,9 +18,10 @@ import numpy as np
 from dynid.arrays import Array, freeze
 from dynid.errors import InputError
 from dynid.finding import Finding
-from dynid.io.robots.simulator_joint import as_format_holds, as_held
-from dynid.model.effects.effect import PLACES, Motion
+from dynid.io.robots.simulator_joint import as_held
+from dynid.model.effects.effect import Motion
 from dynid.model.robot import Robot
+from dynid.pipeline.model_files import held_model
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.sections.context import Predicted, Shown
 from dynid.pipeline.verdict import percent
@@ -472,7 +473,7 @@ def _horizons(run: IdentificationResult, samples: Samples) -> Folded | None:
     """
     if run.robot.loops or run.robot.floating or not run.consistency.feasible:
         return None
-    held, _ = as_format_holds(run.model, run.samples, "MJCF", PLACES)
+    held, _ = held_model(run, "mjcf", run.model)
     try:
         errors = error_over_horizons(as_held(held), as_held(run.robot), samples, HORIZON_WINDOWS)
     except InputError:  # samples shorter than every horizon, or bodies that no simulator takes: the text above says so
