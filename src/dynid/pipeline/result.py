@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +27,7 @@ from dynid.estimation.result import Estimate
 from dynid.finding import DataCheck, Finding, Verdict
 from dynid.io.logs.paths import LogInputs
 from dynid.io.robots.mjcf_new import mujoco_model
+from dynid.model.effects.effect import EffectValue
 from dynid.model.friction import searched_values, without_friction
 from dynid.model.links import with_links_apart
 from dynid.model.robot import Robot
@@ -56,25 +57,11 @@ COEFFICIENTS = "coefficients"
 """Kind of the rows of a run that was retrieved from given coefficients: each of them is one."""
 
 
-class InnerRow(NamedTuple):
-    """A number inside the friction of one joint; ``interval`` is None where it was not estimated."""
-
-    joint: str
-    name: str
-    value: float
-    unit: str
-    interval: tuple[float | None, float | None] | None
-    """An end is None where the value is held at that end of its range."""
-
-    @property
-    def interval_text(self) -> str:
-        """The interval, with one end alone where the value is held at the other end of its range, or why there is none."""
-        if self.interval is None:
-            return "–"
-        low, high = self.interval
-        if low is None:
-            return "not determined" if high is None else f"at most {high:.3g}"
-        return f"at least {low:.3g}" if high is None else f"{low:.3g} to {high:.3g}"
+def interval_text(low: float | None, high: float | None) -> str:
+    """An interval in words; an end is None where the value is held at that end of its range."""
+    if low is None:
+        return "not determined" if high is None else f"at most {high:.3g}"
+    return f"at least {low:.3g}" if high is None else f"{low:.3g} to {high:.3g}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -382,14 +369,11 @@ class IdentificationResult:
         return Path(_writer("report").report_result(self, path, **options))
 
     @property
-    def inner_numbers(self) -> tuple[InnerRow, ...]:
-        """Numbers inside the friction of every joint, with their 95 % intervals where these are known: for terminal and report."""
+    def inner_numbers(self) -> tuple[tuple[EffectValue, str], ...]:
+        """Numbers inside the friction of every joint, each with its 95 % interval in words, a dash where it was not estimated."""
         found = () if self.friction_choice is None else self.friction_choice.numbers
-        limits = {(number.joint, number.name): (number.lower, number.upper) for number in found}
-        return tuple(
-            InnerRow(one.joint, one.name, one.value, one.unit, limits.get((one.joint, one.name)))
-            for one in searched_values(self.robot)
-        )
+        texts = {(number.joint, number.name): interval_text(number.lower, number.upper) for number in found}
+        return tuple((one, texts.get((one.joint, one.name), "–")) for one in searched_values(self.robot))
 
     @property
     def judged_hz(self) -> float | None:

@@ -130,7 +130,7 @@ def test_stribeck_friction_of_the_panda_is_passive_and_of_a_believable_size() ->
     assert max(values[f"fs{j}"] for j in range(1, 8)) < 1.0  # N m, where links transmit up to 50
     assert min(values[f"{symbol}{j}"] for symbol in ("fv", "fc", "fs") for j in range(1, 8)) >= -1e-9
     assert not driving_joints(run.robot, values, FrictionReach.of(run.robot, run.samples))
-    assert {one.name for one in run.inner_numbers} == {"smooth_width", "stribeck_speed"}
+    assert {one.name for one, _ in run.inner_numbers} == {"smooth_width", "stribeck_speed"}
     assert len(run.inner_numbers) == 14
     assert run.validation is not None
     assert run.validation.relative_error < 0.0087  # as before friction was kept passive

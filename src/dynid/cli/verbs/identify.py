@@ -191,6 +191,6 @@ def _show_values(run: IdentificationResult) -> None:
         )
     ]
     show_table(("base parameter", "value", "sigma", "from"), rows, text=(0, 3))
-    inner = [(one.joint, one.name, f"{one.value:.4g}", one.interval_text, one.unit) for one in run.inner_numbers]
+    inner = [(one.joint, one.name, f"{one.value:.4g}", text, one.unit) for one, text in run.inner_numbers]
     if inner:
         show_table(("joint", "number inside friction", "value", "95 % interval", "unit"), inner, text=(0, 1, 3, 4))

@@ -332,7 +332,7 @@ def friction_section(shown: Shown) -> Section | None:
         return None
     names = ", ".join(effect.name for effect in shown.run.robot.effects)
     parts: list[Part] = [figure]
-    inner = tuple((one.joint, one.name, f"{one.value:.4g}", one.unit, one.interval_text) for one in shown.run.inner_numbers)
+    inner = tuple((one.joint, one.name, f"{one.value:.4g}", one.unit, text) for one, text in shown.run.inner_numbers)
     if inner:
         header = ("joint", "number inside friction", "value", "unit", "95 % interval")
         parts.append(Folded("Numbers inside the friction of every joint", (Table(header, inner, numeric=(2,), code=(1,)),)))
