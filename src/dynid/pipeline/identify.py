@@ -20,6 +20,7 @@ from dynid.pipeline.robot_setup import FloatingLogError, SensorLogError, describ
 from dynid.pipeline.sensor import identify_sensor
 from dynid.pipeline.validate import with_errors
 from dynid.pipeline.verdict import with_verdict
+from dynid.regression.base import check_base_memory
 
 
 def identify(
@@ -95,6 +96,7 @@ def _identify_robot(
 
 def identify_data(data: Data, settings: Settings, progress: Tell) -> IdentificationResult:
     """The one path: of logs of joint torque, of a floating base and of a force/torque sensor, and of tables of poses."""
+    check_base_memory(data.logs.robot)
     progress("looking into the logs")
     found = Choices(*check_data(data, settings))
     found = choose_filter(found, progress)
