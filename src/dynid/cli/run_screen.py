@@ -8,7 +8,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dynid.cli.bodies import show_sensor
 from dynid.cli.console import percent, show, show_table
 from dynid.cli.screen import NO_END, Screen, fold
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
 def show_run_screen(run: IdentificationResult, published: Published, whole: bool = False) -> None:
     """Print the screen of a run that was written; ``whole``: with every joint, finding and note."""
-    if run.body is not None:
-        show_sensor(run.body)
     if whole:
         _show_details(run, published)
     screen = Screen(whole)

@@ -13,6 +13,7 @@ from dynid.dynamics.regressors import torque_regressor
 from dynid.dynamics.simulate import simulate
 from dynid.engine import Tell, silent
 from dynid.estimation.methods.manifold import log_cholesky, phi_from_log_cholesky
+from dynid.excitation.excitation_result import Excitation
 from dynid.excitation.limits import limits_of
 from dynid.excitation.motion_files import write_motion
 from dynid.excitation.search import search_excitation
@@ -29,6 +30,7 @@ from dynid.pipeline.model_files import FORMATS, Exported
 from dynid.pipeline.options import Settings
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.sections.motion import excitation_section
+from dynid.signals.samples import Samples
 
 COMPARED = ("ols", "wls", "robust", "ridge", "essential", "sdp", "manifold")
 PERIOD_S, HARMONICS, RATE_HZ, DESIGN_S = 20.0, 5, 1000.0, 10.0
@@ -89,11 +91,9 @@ def run_demo(folder: str | Path, *, seed: int = 0, say: Tell = silent) -> Demo:
     # nothing can be hit in a simulation: the motion uses all of the joints' limits, from its first sample on
     design = search_excitation(drawn, limits=limits_of(drawn), rest=False, seconds=DESIGN_S, seed=seed)
     chance = random_fourier(drawn, PERIOD_S, HARMONICS, seed=seed)
-    q, v, a = (getattr(chance.samples(100.0), name) for name in ("position", "velocity", "acceleration"))
-    random_rows = torque_regressor(drawn, q, v, a).reshape(-1, len(drawn.parameters)) @ design.base.lift
     say(
         f"designed a motion of {PERIOD_S:g} s in {design.seconds:.0f} s: condition number {design.condition_number:.1f} "
-        f"(a random one: {np.linalg.cond(random_rows):.0f})"
+        f"(a random one: {_condition(drawn, design, chance.samples(100.0)):.0f})"
     )
     motions = []
     for name, samples in (
@@ -171,6 +171,11 @@ def true_base_values(truth: Robot, run: IdentificationResult) -> Array:
 def _shared_with(truth: Robot, run: IdentificationResult) -> dict[str, float]:
     """Parameters of the true robot that the run has, too."""
     return {name: truth.parameters[name] for name in truth.parameters.names if name in run.robot.parameters.names}
+
+
+def _condition(robot: Robot, design: Excitation, samples: Samples) -> float:
+    Y = torque_regressor(robot, samples.position, samples.velocity, samples.acceleration)
+    return float(np.linalg.cond(Y.reshape(-1, Y.shape[2]) @ design.base.lift))
 
 
 def drawn_robot(robot: Robot, seed: int, spread: float = 0.2) -> Robot:

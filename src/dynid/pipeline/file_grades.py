@@ -27,9 +27,8 @@ from dynid.pipeline.model_files import SIMULATED, write_file
 from dynid.pipeline.result import IdentificationResult
 from dynid.signals.measures import sensor_noise
 from dynid.signals.samples import Samples
-from dynid.validation.free_run import FreeRobot, check_free_run, even_windows
+from dynid.validation.free_run import FreeRobot, check_free_run, even_windows, windows_for
 from dynid.validation.prediction import band_limited, predict
-from dynid.validation.replay import windows_for
 
 LOST = 0.05
 """Share of a joint's torque that a file may lack and be called ready to use."""

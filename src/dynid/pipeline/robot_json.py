@@ -90,19 +90,7 @@ def write_parameters(robot: Robot, path: str | os.PathLike[str], estimate: Estim
             "link's frame; tau = Y(q, v, a) phi with the effects beside it"
         ),
         "gravity": robot.gravity,
-        "joints": [
-            {
-                "name": joint.name,
-                "type": joint.kind,
-                "link": link,
-                "parent": joint.parent,
-                "placement": joint.placement,
-                "screw": joint.screw,
-                "limits": {name: getattr(joint, name) for name in _LIMITS},
-                "nominal": dict(joint.nominal),
-            }
-            for joint, link in zip(robot.joints, robot.links, strict=True)
-        ],
+        "joints": [_joint_record(joint, link) for joint, link in zip(robot.joints, robot.links, strict=True)],
         "merged_links": [
             {"name": link.name, "body": link.body, "placement": link.placement, "parameters": link.phi}
             for link in robot.merged
@@ -175,6 +163,19 @@ def _loops(record: Mapping[str, Any] | None) -> Loops | None:
     return Loops(
         tuple(closures), tuple(record["actuated"]), tuple(record["friction"]), np.array(record["start"], dtype=float)
     )
+
+
+def _joint_record(joint: Joint, link: str) -> dict[str, Any]:
+    return {
+        "name": joint.name,
+        "type": joint.kind,
+        "link": link,
+        "parent": joint.parent,
+        "placement": joint.placement,
+        "screw": joint.screw,
+        "limits": {name: getattr(joint, name) for name in _LIMITS},
+        "nominal": dict(joint.nominal),
+    }
 
 
 def _effect_record(robot: Robot, effect: Effect) -> dict[str, Any]:

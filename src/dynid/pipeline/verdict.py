@@ -20,8 +20,9 @@ from dynid.pipeline.option_groups import FLOATING
 from dynid.pipeline.result import IdentificationResult
 from dynid.pipeline.signal_filter import STILL
 from dynid.pipeline.wrench import judge_body
+from dynid.validation.free_run import windows_for
 from dynid.validation.prediction import row_error, validate
-from dynid.validation.replay import Replay, replay, windows_for
+from dynid.validation.replay import Replay, replay
 
 POOR, USELESS = 0.10, 0.30
 """Relative errors of rows from which a model of poses or coefficients is called poor, and not to be used."""

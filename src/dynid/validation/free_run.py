@@ -30,6 +30,11 @@ LONGEST_STEP_S = 1e-3
 FASTEST = 1e4
 """rad/s or m/s beyond which a motion counts as lost."""
 
+MOST_WINDOWS = 32
+"""Windows beyond this many are thinned out evenly: more would hardly change a mean."""
+LEAST_WINDOWS, MANY_JOINTS = 4, 20
+"""Windows that are always replayed, and joints from which these are fewer."""
+
 LOAD_ROUNDS = 3
 """Friction that depends on the transmitted torque is found by iteration; it is a small part of that torque."""
 
@@ -114,6 +119,11 @@ def even_windows(samples: Samples, window_s: float, most: int) -> Windows:
     if len(starts) > most:
         starts = starts[np.linspace(0, len(starts) - 1, most).astype(int)]
     return Windows(starts, n_steps, step_s)
+
+
+def windows_for(robot: Robot) -> int:
+    """Windows that a robot is replayed over: of a long chain fewer, since a step costs the square of its joints."""
+    return max(LEAST_WINDOWS, int(MOST_WINDOWS * min(1.0, (MANY_JOINTS / robot.n_joints) ** 2)))
 
 
 def _refuse_runaway(robot: Robot, velocity: Array) -> None:

@@ -37,18 +37,15 @@ from dynid.model.robot import Robot
 from dynid.signals.samples import Samples
 from dynid.validation.free_run import (
     LOAD_ROUNDS,
+    MOST_WINDOWS,
     Engine,
     FreeRobot,
     RunawayError,
     Windows,
     check_free_run,
     even_windows,
+    windows_for,
 )
-
-MOST_WINDOWS = 32
-"""Windows beyond this many are thinned out evenly: more would hardly change a mean."""
-LEAST_WINDOWS, MANY_JOINTS = 4, 20
-"""Windows that are always replayed, and joints from which these are fewer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,11 +181,6 @@ def replay(
         replayed_energy_error=_relative(*again),
         notes=free.notes,
     )
-
-
-def windows_for(robot: Robot) -> int:
-    """Windows that a robot is replayed over: of a long chain fewer, since a step costs the square of its joints."""
-    return max(LEAST_WINDOWS, int(MOST_WINDOWS * min(1.0, (MANY_JOINTS / robot.n_joints) ** 2)))
 
 
 def _relative(residual: Array, throughput: Array) -> float:

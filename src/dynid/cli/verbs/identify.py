@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from dynid.cli.bodies import show_sensor
 from dynid.cli.console import (
     Stages,
     check_max_error,
@@ -144,6 +145,8 @@ def identify(
     else:
         if table and run.body is None:
             _show_values(run)
+        if run.body is not None:
+            show_sensor(run.body)
         for name in recorded:
             show(f"recorded: {name}")
         show_run_screen(run, published, verbose)
