@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
-
-import numpy as np
 
 from dynid.errors import InputError
 from dynid.option_types import (
@@ -53,13 +52,13 @@ class Servo(NamedTuple):
         """``k_t / R`` in N m/V and ``k_t^2 / R`` in N m s/rad of the data sheet, by the symbols of the gains; None where there is none."""
         if self.volts == 0.0:
             return None
-        speed = self.rpm * 2.0 * np.pi / 60.0
+        speed = self.rpm * 2.0 * math.pi / 60.0
         return {"kp": self.amps / speed, "kd": self.volts * self.amps / speed**2}
 
 
 SERVOS = {
-    "xl330-m288": Servo(4096 / (2.0 * np.pi) / 256 / 885, 1.0, 5.0, 1.47, 103.0),
-    "xl330-m077": Servo(4096 / (2.0 * np.pi) / 256 / 885, 1.0, 5.0, 1.47, 383.0),
+    "xl330-m288": Servo(4096 / (2.0 * math.pi) / 256 / 885, 1.0, 5.0, 1.47, 103.0),
+    "xl330-m077": Servo(4096 / (2.0 * math.pi) / 256 / 885, 1.0, 5.0, 1.47, 383.0),
     "xl320": Servo(0.0505, 1.0, 7.4, 1.1, 114.0),
     "mx64": Servo(0.158, 0.9625, 12.0, 4.1, 63.0),
     "mx106": Servo(0.158, 0.9625, 12.0, 5.2, 45.0),
