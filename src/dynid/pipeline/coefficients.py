@@ -210,7 +210,9 @@ def csv_table(place: Path, what: str) -> tuple[list[str], list[tuple[int, list[s
     """Header and lines of a CSV file, with their numbers in the file."""
     lines = csv_lines(place, what, "is" if what == "grouping" else "are")
     if len(lines) < 2:
-        raise InputError(f"no line below the header of {what} '{place}', expected one for each value")
+        raise InputError(
+            f"no line below the header of {what} '{place}', found {len(lines)} lines, expected one for each value"
+        )
     header = lines[0][1]
     for number, row in lines[1:]:
         if len(row) != len(header):
