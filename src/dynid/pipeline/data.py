@@ -81,6 +81,12 @@ PACKED = 16
 """Parquet files of measured numbers are rarely packed tighter than this."""
 
 
+def _is_streamed(files: Sequence[Path], settings: Reading) -> bool:
+    """Whether logs are left in their files: as asked for, else where they are long."""
+    possible = settings.stream != "off" and all(path.is_file() for path in files)
+    return possible and (settings.stream != "auto" or _long(files))
+
+
 def open_logs(
     robot: Robot,
     paths: Sequence[Path],
@@ -101,8 +107,7 @@ def open_logs(
         return _open_floating(robot, paths, settings, plan)
     parts = [log_part(path) for path in paths]
     files = [part.path for part in parts]
-    possible = not in_memory and settings.stream != "off" and all(path.is_file() for path in files)
-    streamed = possible and (settings.stream != "auto" or _long(files))
+    streamed = not in_memory and _is_streamed(files, settings)
     notes = [f"torque of {name} is not used (--ignore-torque)" for name in settings.ignore_torque]
     try:
         first, robot = open_first(robot, parts[0].path, settings, notes, streamed=streamed)
