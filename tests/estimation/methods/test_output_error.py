@@ -10,7 +10,7 @@ from dynid.dynamics.friction import smooth_friction
 from dynid.dynamics.shooting import Windows, simulate_windows
 from dynid.errors import InputError
 from dynid.estimation.methods.least_squares import OrdinaryLeastSquares
-from dynid.estimation.methods.output_error import OutputError, windows_of
+from dynid.estimation.methods.output_error import OutputError, _Search, windows_of
 from dynid.io.demo import demo_robot
 from dynid.model.robot import Robot
 from dynid.regression.torque_rows import TorqueRows
@@ -70,3 +70,16 @@ def test_windows_hold_the_mean_torque_of_their_steps() -> None:
 def test_options_are_checked() -> None:
     with pytest.raises(InputError, match="positive"):
         OutputError(window_s=0.0)
+
+
+def test_a_step_that_is_taken_back_takes_its_first_states_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise positions, and the deviations that follow from them, are those of no fit."""
+    windows = windows_of([swinging(ROD, 1e-3)], 0.8, 60)
+    search = _Search(smooth_friction(ROD, 0.02), windows, np.array(ROD.parameters.values))
+    x, states, rms = search.x, search.states, search.rms
+    errors = iter((1.0, 2.0))
+    monkeypatch.setattr(search, "missed", lambda _: next(errors))
+    assert search.descend(5, windows)
+    assert search.x is x
+    assert search.states is states
+    assert search.rms.tolist() == rms.tolist()

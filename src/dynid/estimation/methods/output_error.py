@@ -257,7 +257,7 @@ class _Search(Shooting):
     def descend(self, iterations: int, unseen: Sequence[Windows]) -> bool:
         """Step until the sum of squares rests or unseen windows are missed by more; whether it did, at the best of them."""
         n, p = self.n, len(self.x)
-        best, kept = self.missed(unseen) if unseen else np.inf, self.x
+        best, kept = self.missed(unseen) if unseen else np.inf, (self.x, self.states)
         most = np.concatenate([np.ones(10 * n), np.full(p - 10 * n, np.inf)])  # no logarithm by more than one in a step
         for _ in range(iterations):
             before = self.cost
@@ -268,9 +268,9 @@ class _Search(Shooting):
             if unseen:
                 now = self.missed(unseen)
                 if now > (1.0 - GAIN) * best:
-                    self.move_to(kept, self.states)
+                    self.move_to(*kept)
                     return True
-                best, kept = now, self.x
+                best, kept = now, (self.x, self.states)
             if before - self.cost < SETTLED * before:
                 return True
         return False
