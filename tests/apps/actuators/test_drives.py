@@ -129,6 +129,7 @@ def test_screen_and_report_name_the_motor(tmp_path: Path) -> None:
     called = CliRunner().invoke(app, ["actuators", str(robot), str(log), *asked])
     assert called.exit_code == 0, called.output
     assert "motor of joint 1, at the joint: kt 0.3" in called.output
+    assert "kp N m/V" in called.output
     assert "kt / R N m/V" in (tmp_path / "out" / "report.html").read_text()
 
 

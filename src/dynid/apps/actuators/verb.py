@@ -137,7 +137,8 @@ def _rows(run: ActuatorRun) -> tuple[list[list[str]], list[str]]:
 
 def _units(run: ActuatorRun, small: Sequence[str]) -> str:
     """Units of the table; of joints that slide metres stand for radians."""
-    told = ", ".join(f"{word} {'1e-3 ' * (word in small)}{UNITS.get(word, '')}".strip() for word in list(run.words)[:6])
+    units = UNITS | ({"kp": "N m/V"} if run.settings.servo else {})
+    told = ", ".join(f"{word} {'1e-3 ' * (word in small)}{units.get(word, '')}".strip() for word in list(run.words)[:6])
     return told + ("; of sliding joints kg, N s/m, N" if any(one.kind == "prismatic" for one in run.robot.joints) else "")
 
 
