@@ -195,6 +195,19 @@ def _rate(command: Command, time: Array, period: float, delay_s: Array) -> Array
     return np.asarray(np.diff(command.mean(time, period, delay_s), axis=0) / (time[1] - time[0]))
 
 
+def _jump(command: Command, time: Array, delay_s: Array) -> Array:
+    """Change of the command per second from step to step: what a delay moves."""
+    h = time[1] - time[0]
+    stated = command.at(time, delay_s) if command.between == "held" else command.mean(time, h, delay_s)
+    return np.asarray(np.diff(stated, axis=0) / h)
+
+
+def _acting_error(drives: Drives, error: Array) -> Array:
+    """Error of position behind the dead band and within the reach of the drive."""
+    behind = error - np.copysign(np.minimum(np.abs(error), drives.dead_band), error)
+    return np.asarray(np.clip(behind, -drives.reach, drives.reach))
+
+
 @dataclass(frozen=True, eq=False)
 class Unknown:
     """One parameter that a motion is differentiated by: ``symbol`` of joint ``joint``; -1 for one that all joints share."""
@@ -239,9 +252,7 @@ def position_sensitivities(
     supply = asked.get("supply")
     volts = np.ones_like(error) if supply is None else supply.at(motion.time[:-1] + 0.5 * h, np.zeros(n))
     on, within = volts > 0.0, np.abs(error) <= drives.reach
-    pushing = volts * np.clip(
-        error - np.copysign(np.minimum(np.abs(error), drives.dead_band), error), -drives.reach, drives.reach
-    )
+    pushing = volts * _acting_error(drives, error)
     damping = on * (slope - middle)
     given = drives.kp * pushing + drives.kd * damping
     less = 1.0 / (1.0 + drives.saturation * np.abs(given))
@@ -260,9 +271,6 @@ def position_sensitivities(
     D = drives.viscous + _nodes(dry) * (1.0 - turn**2) / width + drives.kd * _nodes(acting * on)
     D -= _nodes(even * drives.rise * slow * np.abs(sign)) / drives.fading
     K = drives.kp * _nodes(acting * volts * within)
-    jump = np.diff(command.at(motion.time, drives.delay_s), axis=0) / h if command.between == "held" else None
-    if jump is None:
-        jump = np.diff(command.mean(motion.time, h, drives.delay_s), axis=0) / h
     forces = {
         "Ia": -0.5 * (a[1:] + a[:-1]),
         "fv": -middle,
@@ -271,7 +279,7 @@ def position_sensitivities(
         "kp": acting * pushing,
         "kd": acting * damping,
         "width": dry * (1.0 - sign**2) * middle / width**2,
-        "delay": -acting * volts * within * drives.kp * jump,
+        "delay": -acting * volts * within * drives.kp * _jump(command, motion.time, drives.delay_s),
         "fl": -sign * rising * np.abs(load),
         "sat": -acting * given * np.abs(given),
         "fe": -sign * rising * np.abs(outer),

@@ -289,6 +289,18 @@ class OnlineEstimator:
 
     def _solved(self, R: Array, n_samples: float, sizes: Array | None) -> tuple[Array, Flags, BoolArray, float]:
         """Values inside their bounds, flags, which values were moved, and the squares that they left before that."""
+        values, flags, squares = self._values_and_flags(R, n_samples, sizes)
+        clipped = self._free
+        if self._bounded:
+            inside = np.clip(values, self.columns.lower, self.columns.upper)
+            # a value that no data moved is the user's own
+            inside = np.where(flags == 1, inside, values)
+            values, clipped = inside, freeze(inside != values, dtype=np.bool_)
+        values.flags.writeable = False
+        flags.flags.writeable = False
+        return values, flags, clipped, squares
+
+    def _values_and_flags(self, R: Array, n_samples: float, sizes: Array | None) -> tuple[Array, Flags, float]:
         from dynid.estimation.online_kernels import solve_identified
 
         n = len(self.columns.names)
@@ -302,15 +314,7 @@ class OnlineEstimator:
             np.maximum(bound, NOISE_MARGIN**2 * self.noise_power, out=bound)
         start = self.columns.initial
         squares = solve_identified(R, start, bound, self._tolerance, self._T, self._buffer, flags, values)
-        clipped = self._free
-        if self._bounded:
-            inside = np.clip(values, self.columns.lower, self.columns.upper)
-            # a value that no data moved is the user's own
-            inside = np.where(flags == 1, inside, values)
-            values, clipped = inside, freeze(inside != values, dtype=np.bool_)
-        values.flags.writeable = False
-        flags.flags.writeable = False
-        return values, flags, clipped, float(squares)
+        return values, flags, float(squares)
 
     def _sizes(self, weights: Array) -> Array | None:
         """Root mean square of every column where it is excited; one of round-off has no size of its own."""
