@@ -487,3 +487,15 @@ def test_a_file_without_messages_has_no_first_line(tmp_path: Path) -> None:
     thread.start()
     thread.join(5.0)
     assert found == [None]
+
+
+def test_a_source_that_is_stopped_at_once_ends_without_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, backlog = Listener("127.0.0.1", 0, once=False), Backlog()
+    begun: list[threading.Thread] = []
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: begun.append(thread))
+    source.start(backlog, 0, None)
+    source.stop()
+    monkeypatch.undo()
+    begun[0].run()  # the thread comes to life only now
+    assert backlog.ended
+    assert backlog.error is None

@@ -201,9 +201,11 @@ class Listener(Source):
     def start(self, backlog: LineQueue, position: int, resume_from_s: float | None) -> None:
         greeting = b"" if resume_from_s is None else json.dumps({"resume_from": resume_from_s}).encode() + b"\n"
 
+        ready = selectors.DefaultSelector()
+        ready.register(self._socket, selectors.EVENT_READ)  # here: the thread may begin when the source was stopped already
+
         def work() -> None:
-            with selectors.DefaultSelector() as ready:
-                ready.register(self._socket, selectors.EVENT_READ)
+            with ready:
                 try:
                     self._listen(ready, backlog, greeting)
                 finally:
