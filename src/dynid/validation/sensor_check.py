@@ -22,6 +22,7 @@ from dynid.arrays import Array
 from dynid.dynamics.regressors import proper_body_regressor
 from dynid.finding import Finding, Level
 from dynid.model.frames import LinkMotion
+from dynid.model.inertia import skew
 from dynid.model.poses import rpy_from_rotation
 from dynid.signals.samples import WrenchSamples
 
@@ -194,11 +195,10 @@ class _Rows:
 
     def read(self, reading: _Reading, axes: slice = slice(6)) -> _Reading:
         """The reading with its error, its sign and the mass that it gives, by the axes asked for."""
-        x, y, z = reading.origin
         T = np.zeros((6, 6))
         T[:3, :3] = reading.turn
         T[3:, 3:] = reading.moments * reading.turn
-        T[3:, :3] = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]) @ reading.turn
+        T[3:, :3] = skew(reading.origin) @ reading.turn
         T = (np.linalg.inv(T) / self.noise[:, None])[axes]
         gram = np.einsum("ij,ik,jpkq->pq", T, T, self.gram, optimize=True)
         scale = np.sqrt(np.maximum(gram.diagonal(), 1e-300))
