@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -89,6 +90,18 @@ def theirs(run: ActuatorRun, robot: Path, most: int | None) -> tuple[float, floa
         sensors.append(sysid.TimeSeries.from_names(steps[1:], measured, model))
         labels.append(f"window{index}")
     sequences = sysid.ModelSequences("go2", spec, labels, states, controls, sensors)
+    seconds = fit_by_sysid(parameters, sequences, spec, most)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "theirs.xml"
+        spec.compile()
+        path.write_text(spec.to_xml())
+        return seconds, mujoco_error(run, path)
+
+
+def fit_by_sysid(parameters: Any, sequences: Any, spec: mujoco.MjSpec, most: int | None) -> float:
+    """CPU seconds of ``mujoco.sysid``, whose best parameters are put into the specification; at most so many iterations."""
+    from mujoco import sysid
+
     residual = sysid.build_residual_fn(models_sequences=[sequences], n_threads=1)
     options = {} if most is None else {"max_iters": most}
     begun = time.process_time()
@@ -98,11 +111,7 @@ def theirs(run: ActuatorRun, robot: Path, most: int | None) -> tuple[float, floa
         )
     seconds = time.process_time() - begun
     sysid.apply_param_modifiers_spec(best, spec)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "theirs.xml"
-        spec.compile()
-        path.write_text(spec.to_xml())
-        return seconds, mujoco_error(run, path)
+    return seconds
 
 
 def set_joint(joint: mujoco.MjsJoint, word: str, value: float) -> None:

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import measure
 
-import contextlib
-import sys
 import time
 from dataclasses import replace
 
 import mujoco
 import numpy as np
 
+from actuators import fit_by_sysid, set_joint
 from dynid import demo_robot, demo_samples, estimate, factorise, reduce_to_base
 from dynid.dynamics.inverse_dynamics import inverse_dynamics
 from dynid.dynamics.shooting import Windows
@@ -91,15 +90,7 @@ def theirs(start: Robot, windows: Windows, other: Samples, most: int | None) -> 
     controls = [sysid.TimeSeries(steps, np.vstack([own, own[-1:]])) for own in windows.torque]
     sensors = [sysid.TimeSeries.from_names(steps[1:], q[1:], model) for q in windows.position]
     sequences = sysid.ModelSequences("arm", spec, [f"w{k}" for k in range(len(states))], states, controls, sensors)
-    residual = sysid.build_residual_fn(models_sequences=[sequences], n_threads=1)
-    options = {} if most is None else {"max_iters": most}
-    begun = time.process_time()
-    with contextlib.redirect_stdout(sys.stderr):  # it reports every step
-        best, _ = sysid.optimize(
-            initial_params=parameters, residual_fn=residual, optimizer="mujoco", verbose=False, **options
-        )
-    seconds = time.process_time() - begun
-    sysid.apply_param_modifiers_spec(best, spec)
+    seconds = fit_by_sysid(parameters, sequences, spec, most)
     found, torque = spec.compile(), []
     data = mujoco.MjData(found)
     for q, v, a in zip(other.position, other.velocity, other.acceleration, strict=True):
@@ -119,15 +110,6 @@ def set_body(body: mujoco.MjsBody, x: np.ndarray) -> None:
     body.explicitinertial, body.mass, body.ipos = True, m, c
     body.inertia, body.iquat = np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
     body.fullinertia = np.array([own[0, 0], own[1, 1], own[2, 2], own[0, 1], own[0, 2], own[1, 2]])
-
-
-def set_joint(joint: mujoco.MjsJoint, word: str, value: float) -> None:
-    """A joint's number; damping is a polynomial in the specification."""
-    held = getattr(joint, word)
-    if np.ndim(held):
-        held[0] = value
-    else:
-        setattr(joint, word, value)
 
 
 def main() -> None:
